@@ -59,12 +59,19 @@ class DoctorJson(Part, kw_only=True):
         error: str | None
 
     class Models(Part):
-        """Whether a pair's tokens agree."""
+        """Whether a pair's tokens agree; of a draft with another tokenizer, what is common, before any pass."""
 
         target: str
         draft: str
         agree: bool
         tokens: Maybe[Count] = UNSET
+        common: Maybe[Annotated[Count, says("tokens that both have, the only ones that are drafted")]] = UNSET
+        share: Maybe[
+            Annotated[float, says("of the built-in prompts' tokens: an estimate of the target's mass on them")]
+        ] = UNSET
+        most_tokens_per_call: Maybe[
+            Annotated[float | None, says("1 / (1 - share), whatever the draft and k: an estimate; null: no limit")]
+        ] = UNSET
         head: Maybe[bool] = UNSET
         error: Maybe[str] = UNSET
 

@@ -21,6 +21,7 @@ from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, SpectheoryError, load_extra
 from spectheory.extensions import installed
 from spectheory.processes import processors
+from spectheory.prompts import read_prompts
 from spectheory.reports import Column, Report, Table
 
 LOOKED_AT = 8
@@ -29,6 +30,8 @@ TOOLS = ("docs", "test")
 """Extras for those who work on spectheory."""
 BROKEN = ("too old", "broken")
 """States that no user chose; a missing extra is no fault."""
+HOPELESS = 2.0
+"""Tokens of a call of the best draft with another tokenizer below which no draft is worth a try."""
 Package = DoctorJson.Package
 
 
@@ -165,12 +168,18 @@ def _models(target: str, draft: str) -> DoctorJson.Models:
     """Whether both models use the same token ids; no weights are read."""
     try:
         load_extra("transformers", extra="models")
-        from spectheory.measure.load import shared_tokenizer
-        from spectheory.pairs import resolve
+        from spectheory.measure.load import tokenizers_of
+        from spectheory.pairs import PROMPTS, resolve
 
-        tokenizer, head = shared_tokenizer((resolve(target), None), (resolve(draft), None))
-        tokens = len(tokenizer.get_vocab())
-        return DoctorJson.Models(target=target, draft=draft, agree=True, tokens=tokens, head=head)
+        tokenizer, common, head = tokenizers_of((resolve(target), None), (resolve(draft), None))
+        models = DoctorJson.Models(
+            target=target, draft=draft, agree=common is None, tokens=len(tokenizer.get_vocab()), head=head
+        )
+        if common is not None:
+            share = common.share([tokenizer(prompt.text)["input_ids"] for prompt in read_prompts(PROMPTS)])
+            models.common, models.share = common.count, share
+            models.most_tokens_per_call = None if share == 1 else 1 / (1 - share)
+        return models
     except (Exception, SystemExit) as error:  # a broken install fails in any way
         said = str(error) if isinstance(error, SpectheoryError) else _said(error)
         return DoctorJson.Models(target=target, draft=draft, agree=False, error=said)
@@ -197,8 +206,13 @@ def _problems(
         yield f"compiled kernels cannot be loaded ({cache.error}): install numba again."
     elif cache.folder is None:
         yield "no folder can be written for compiled kernels: set NUMBA_CACHE_DIR, or each process compiles them again."
-    if models and not models.agree:
+    if models and models.error:
         yield f"{models.error}."
+    if models and models.most_tokens_per_call and models.most_tokens_per_call < HOPELESS:
+        yield (
+            f"the draft lacks most of what the target writes: about {models.share:.0%} of its tokens are common, so "
+            f"that a call gives about {models.most_tokens_per_call:.2f} tokens at most: choose a draft of its family."
+        )
 
 
 def _facts(content: DoctorJson) -> Table:
@@ -212,6 +226,11 @@ def _facts(content: DoctorJson) -> Table:
     ]
     if models:
         same = f"{models.tokens} tokens, the same ids" if models.agree else "they do not fit"
+        if models.common and models.share:
+            same = (
+                f"other tokenizers; {models.common} of the target's {models.tokens} tokens are common and are drafted, "
+                f"about {models.share:.1%} of a text (estimated from the built-in prompts)"
+            )
         rows.append(["models", f"{models.target}, {models.draft}: {same}"])
     return Table("This machine", [Column("what", kind="words"), Column("found", kind="words")], rows)
 

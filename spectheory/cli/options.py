@@ -34,6 +34,7 @@ class PairOptions:
     target_revision: Annotated[str | None, the.TARGET_REVISION] = None
     draft_revision: Annotated[str | None, the.DRAFT_REVISION] = None
     block: Annotated[int | None, shown(the.BLOCK, "as many as the head was trained with")] = None
+    outside: Annotated[str | None, shown(the.OUTSIDE, "text")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

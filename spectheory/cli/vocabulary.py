@@ -78,7 +78,8 @@ DECODED_RULE = option(
     "--rule",
     "RULE",
     SHAPES,
-    "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling).",
+    "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling), "
+    "strings (its string matching).",
 )
 COMPARED_RULE = option("--rule", "RULE", SHAPES, "Verification rule: {every}, or module:Class of your own.")
 SHAPE = option(
@@ -228,6 +229,14 @@ BLOCK = option(
     "INT",
     PAIR,
     "Slots that a DFlash, DSpark or Domino head drafts at once; engines use as many as k needs.",
+)
+
+OUTSIDE = option(
+    "--outside",
+    "HOW",
+    PAIR,
+    "How a draft with another tokenizer reads the target's text: written and read again (text, as transformers), or "
+    "each token that it lacks as unknown (unknown, as vLLM).",
 )
 
 PROMPTS = option("--prompts", "FILE", TEXT, "JSON lines of prompts, like Spec-Bench's question.jsonl.")

@@ -17,7 +17,7 @@ from spectheory.trace.record import a_trace
 
 SPECULATE, UNCERTAIN, DO_NOT = "speculate", "speculating may not pay", "do not speculate"
 """The three verdicts."""
-DRAFT_MODEL = "draft model"
+DRAFT_MODEL, COMMON = "draft model", "common-token"
 """The kind of a draft that is a language model of its own; others are heads, by the kind of their configuration."""
 NO_DRAFT = "none"
 """The name in reports where no draft model is read."""
@@ -54,8 +54,8 @@ class Draft:
 
     @property
     def kind(self) -> str:
-        """What drafts: ``draft model``, or the kind of a head, as ``eagle3``."""
-        return str(self.fact("draft", "kind") or DRAFT_MODEL)
+        """What drafts: ``draft model``, ``common-token`` (with another tokenizer), or a kind of head, as ``eagle3``."""
+        return COMMON if self.fact("draft", "common") else str(self.fact("draft", "kind") or DRAFT_MODEL)
 
     @property
     def unread(self) -> Draft:

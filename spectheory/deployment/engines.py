@@ -11,6 +11,7 @@ from typing import Any
 from spectheory.checks import choice, instance, several
 from spectheory.cost.architecture import NATIVE
 from spectheory.deployment.candidates import (
+    COMMON,
     DO_NOT,
     DRAFT_MODEL,
     Candidate,
@@ -281,7 +282,18 @@ class Ask:
     @property
     def head(self) -> bool:
         """Whether the draft is a head that reads the target's hidden states."""
-        return self.draft.kind != DRAFT_MODEL
+        return self.draft.kind not in (DRAFT_MODEL, COMMON)
+
+    @property
+    def common(self) -> bool:
+        """Whether the draft has another tokenizer and drafts the tokens in common."""
+        return self.draft.kind == COMMON
+
+    def read_otherwise(self, outside: str) -> list[str]:
+        """A remark where an engine's draft reads the tokens that it lacks in another way than the trace's."""
+        if not self.common or self.draft.fact("draft", "outside") == outside:
+            return []
+        return [f"An estimate: the engine's draft reads what it lacks otherwise. Measure with --outside {outside}."]
 
     @property
     def native(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.cost import ModelShape, Roofline
-from spectheory.deployment.candidates import DRAFT_MODEL, Draft
+from spectheory.deployment.candidates import COMMON, DRAFT_MODEL, Draft
 from spectheory.errors import argument
 from spectheory.prediction.remarks import doubts, exchanged
 
@@ -37,7 +37,7 @@ def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
     cost, said = draft.cost, doubts(draft.trace.provenance)
     if not isinstance(cost, Roofline):
         return said
-    drafting = cost.draft if cost.draft and not cost.draft.fusion and draft.kind == DRAFT_MODEL else None
+    drafting = cost.draft if cost.draft and not cost.draft.fusion and draft.kind in (DRAFT_MODEL, COMMON) else None
     compared = {"target": cost.target, "draft": drafting}
     other = {who: _other(who, model, draft) for who, model in compared.items() if model is not None}
     said += other.values()

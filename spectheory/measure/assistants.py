@@ -15,6 +15,7 @@ from unittest.mock import patch
 import transformers
 
 from spectheory.errors import SettingError
+from spectheory.measure.common_tokens import TEXT
 from spectheory.measure.heads.base import Head
 from spectheory.measure.heads.checkpoint import CheckpointHead
 from spectheory.measure.heads.dflash import DFlash
@@ -26,9 +27,15 @@ from spectheory.measure.pair import ModelPair
 def drafts_of_head(pair: ModelPair) -> int | None:
     """Drafts of a call when transformers drafts with a head, which it does not choose; None for other drafts.
 
-    Refuses a head that transformers does not run as engines do.
+    Refuses a draft that transformers does not run as engines do.
     """
-    head = pair.draft.head
+    head, common = pair.draft.head, pair.draft.common
+    if common and common.outside != TEXT:
+        raise SettingError(
+            f"--outside is {common.outside}",
+            limit="transformers writes the text and reads it again with the draft's tokenizer",
+            remedy=f"use --outside {TEXT}",
+        )
     if head is None:
         return None
     if (reason := _why_not(pair, head)) is not None:

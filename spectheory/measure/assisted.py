@@ -13,6 +13,9 @@ How transformers 5.x works, from its source:
 - Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
   the target's processors and with its own, so at temperature T it drafts at T^2. So both models get blank settings
   here, and processors that run once: the log-probabilities of `Sampling`, or transformers' own.
+- A draft with another tokenizer drafts the common tokens (TLI) where it samples. Three repairs let it judge: its
+  output matrix is not pruned, which would put pmfs under the wrong tokens; ends of text and padding are the draft's
+  own ids, not the target's; and greedy drafts are common tokens too, not strings.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -37,6 +41,12 @@ from transformers import (
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
+from transformers.generation.candidate_generator import (
+    AssistantToTargetTranslator,
+    AssistantVocabTranslatorCache,
+    AssistedCandidateGeneratorDifferentTokenizers,
+    UniversalSpeculativeDecodingGenerator,
+)
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
@@ -45,6 +55,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
 from spectheory.measure.assistants import assisting, drafts_of_head
 from spectheory.measure.columns.pmf import log_pmf
+from spectheory.measure.common_tokens import CommonTokens
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.model_files import quiet
 from spectheory.measure.pair import ModelPair
@@ -129,41 +140,74 @@ def generate(
     seed: np.random.SeedSequence,
     *,
     own_filters: bool = False,
+    strings: bool = False,
     stop: StoppingRule | None = None,
     schedule: str = "constant",
     moving: bool = False,
 ) -> Generated:
     """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
 
+    A draft with another tokenizer drafts the tokens in common or, at temperature 0, `strings` as transformers does.
     `stop` is a rule ``token<``, transformers' confidence threshold, `moving` by what was accepted as with scikit-learn
     installed; `schedule` says whether k stays as it is, by transformers' name.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
+    processors = own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)])
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         threshold = 0.0 if stop is None else stop.threshold
         stack.enter_context(_blank_settings(pair, sampling, k, threshold, schedule, moving))
         read: list[int] = []  # tokens of each pass of the target
+        drafting = {} if k is None else stack.enter_context(assisting(pair))
+        if drafting and (common := pair.draft.common):
+            drafting |= {"tokenizer": common.target, "assistant_tokenizer": common.draft}
+            if not strings:
+                stack.enter_context(_common_tokens(pair, common, processors))
         hook = pair.target.network.register_forward_pre_hook(
             lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
         )
         stack.callback(hook.remove)
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         torch.manual_seed(int(seed.generate_state(1)[0]))
-        arguments = {} if k is None else stack.enter_context(assisting(pair))
         started = time.perf_counter()
         output = pair.target.network.generate(
             input_ids=prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=tokens,
-            logits_processor=own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)]),
-            **arguments,
+            logits_processor=processors,
+            **drafting,
         )
         text = output[0, len(ids) :].cpu()
         seconds = time.perf_counter() - started
     # The first pass reads the prompt and its drafts, every later one the last token and its drafts.
     return Generated(text, len(read), seconds, sum(read) - len(ids) - (len(read) - 1))
+
+
+@contextlib.contextmanager
+def _common_tokens(pair: ModelPair, common: CommonTokens, processors: LogitsProcessorList) -> Iterator[None]:
+    """Let transformers draft common tokens, whole pmfs of them, at every temperature.
+
+    The translator's processors take the place of those that the target's are.
+    """
+    translator = AssistantToTargetTranslator(common.target, common.draft, pair.vocabulary)
+    translator.logits_processors = LogitsProcessorList([*(translator.logits_processors or ()), *processors])
+    ends = [int(common.to_draft[end]) for end in sorted(pair.end_of_text)]
+    nowhere = 1 + max(common.draft.get_vocab().values())  # None would be the target's id, and padding is not read
+
+    def generator(**how: Any) -> Any:
+        made = UniversalSpeculativeDecodingGenerator(**how | {"atm_translator": translator})
+        made.generation_config.eos_token_id = [end for end in ends if end >= 0] or nowhere
+        made.generation_config.pad_token_id = nowhere
+        return made
+
+    generators = (UniversalSpeculativeDecodingGenerator, AssistedCandidateGeneratorDifferentTokenizers)
+    patches: Any = {each.__name__: generator for each in generators}
+    with (
+        patch.multiple("transformers.generation.utils", **patches),
+        patch.object(AssistantVocabTranslatorCache, "get_translator", return_value=translator),
+    ):
+        yield
 
 
 class _Settings(LogitsProcessor):
@@ -196,8 +240,9 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 def _blank_settings(
     pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str, moving: bool
 ) -> Iterator[None]:
-    """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
-    networks = [pair.target.network, *([] if pair.draft.head else [pair.draft.network])]
+    """Give both models generation settings without hidden defaults, and cut their logits to their tokenizer's ids."""
+    networks, common = [pair.target.network, *([] if pair.draft.head else [pair.draft.network])], pair.draft.common
+    sizes = [pair.vocabulary, 1 + max(common.draft.get_vocab().values()) if common else pair.vocabulary]
     kept = [(n.generation_config, n.config.get_text_config().vocab_size) for n in networks]
     settings = GenerationConfig(
         do_sample=sampling.temperature > 0,
@@ -212,15 +257,15 @@ def _blank_settings(
         assistant_confidence_threshold=threshold,
     )
 
-    def cut(module: Any, inputs: Any, output: Any) -> Any:
-        output.logits = output.logits[..., : pair.vocabulary]
+    def cut(size: int, module: Any, inputs: Any, output: Any) -> Any:
+        output.logits = output.logits[..., :size]
         return output
 
-    hooks = [network.register_forward_hook(cut) for network in networks]
+    hooks = [network.register_forward_hook(partial(cut, size)) for network, size in zip(networks, sizes, strict=False)]
     try:
-        for network in networks:
+        for network, size in zip(networks, sizes, strict=False):
             network.generation_config = settings
-            network.config.get_text_config().vocab_size = pair.vocabulary
+            network.config.get_text_config().vocab_size = size
         with patch(_MOVES_THRESHOLD, return_value=moving):
             yield
     finally:

@@ -185,6 +185,12 @@ def measurement_of(pair: ModelPair, prompts: Sequence[Prompt], settings: Measure
             limit="its columns are by position, and a head drafts by start",
             remedy="leave it out: the mixed path needs none",
         )
+    if settings.grown is not None and pair.draft.common:
+        raise SettingError(
+            f"--grow is {settings.grown} for the draft {pair.draft.name!r}, which has another tokenizer",
+            limit="trees grow from drafts in the target's own ids",
+            remedy="leave it out",
+        )
     encoded = encode(pair, prompts, settings)
     return Measurement(pair, encoded, settings, _fingerprint(pair, encoded, settings))
 
@@ -208,6 +214,9 @@ def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureS
     }
     if settings.ngrams:
         content["ngrams"] = settings.ngrams
+    if common := pair.draft.common:
+        content["common"] = [common.outside, common.unknown, common.to_draft.tolist()]
+        content["read"] = [common.of_prompt(each.ids.tolist()) for each in encoded]
     depth = depth_of(pair.draft, settings.depth)
     if depth is not None:
         content |= {"depth": depth, "by_start": sorted(BY_START)}

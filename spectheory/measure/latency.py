@@ -275,14 +275,16 @@ class Timing:
 
     def _measured(self, watch: Watch, seconds: float) -> TimedGroup:
         """A group within so many seconds: new caches, rounds that warm up, rounds, the loop."""
-        head = self.pair.draft.head
+        head, vocabulary = self.pair.draft.head, self.pair.vocabulary
         for model in (self.pair.target, self.pair.draft):
             _place_anew(model)
-        target = WarmModel(self.pair.target, self.pair.vocabulary, self.context, head.layers if head else ())
+        target = WarmModel(self.pair.target, vocabulary, self.context, head.layers if head else ())
         draft = (
             WarmHead(self.pair, self.context, max(self.tokens))
             if head
-            else WarmModel(self.pair.draft, self.pair.vocabulary, self.context)
+            else WarmModel(
+                replace(self.pair.draft, common=None), min(vocabulary, self.pair.draft.outputs), self.context
+            )
         )
         self._read_again = [one.model.name for one in (target, draft) if not one.keeps]
         number = 0

@@ -1,8 +1,9 @@
-"""Load a target and a draft model over one tokenizer; every problem is a one-line error."""
+"""Load a target and a draft model; every problem is a one-line error."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tokenizers import Tokenizer
 
 from spectheory.cost.architecture import NATIVE
 from spectheory.errors import ModelError
+from spectheory.measure.common_tokens import CommonTokens, common_tokens
 from spectheory.measure.heads.load import head_files, head_remarks, load_head, no_block
 from spectheory.measure.heads.native import Source, native_source
 from spectheory.measure.machine import find_device
@@ -53,6 +55,7 @@ def load_pair(
     target_revision: str | None = None,
     draft_revision: str | None = None,
     block: int | None = None,
+    outside: str | None = None,
 ) -> ModelPair:
     """Load target and draft, each a local folder or a name on the Hugging Face hub.
 
@@ -66,6 +69,10 @@ def load_pair(
     states: the target's tokenizer, precision and device are its own. So do the MTP modules of the target's checkpoint,
     the draft ``mtp``, or of another, ``mtp:FOLDER``. `block` is the number of slots that a DFlash, DSpark or Domino
     head drafts at once, by default that of its training.
+
+    A draft model with another tokenizer drafts the tokens that both have
+    (:class:`~spectheory.measure.common_tokens.CommonTokens`). `outside` says how it reads the target's text: ``text``
+    (default) or ``unknown``.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
@@ -75,7 +82,7 @@ def load_pair(
     if dtype not in DTYPES:
         raise ModelError(f"dtype is {dtype!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
     with quiet():
-        tokenizer, head = shared_tokenizer(*named)
+        tokenizer, common, head = tokenizers_of(*named, outside)
         if not head and block is not None:
             raise no_block(block, str(draft))
         causal = named[:1] if head else named
@@ -92,8 +99,12 @@ def load_pair(
         if head:
             source, revision = native or named[1]
             loaded.append(load_head(source, loaded[0], revision=revision, native=native is not None, block=block))
-    vocabulary = _common_vocabulary(tokenizer, *loaded)
-    said = [
+    vocabulary = _vocabulary(tokenizer, *(loaded[:1] if common else loaded))
+    if common:
+        _vocabulary(common.draft, loaded[1])
+        loaded[1] = replace(loaded[1], common=replace(common, window=loaded[1].window))
+    said = [] if common is None else [_differ(common)]
+    said += [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
         for source, model in zip((target, native[0] if native else draft), loaded, strict=True)
         if _has_pickles(source, model.revision)
@@ -110,8 +121,11 @@ def load_pair(
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
 
 
-def shared_tokenizer(target: Source, draft: Source) -> tuple[Any, bool]:
-    """The tokenizer that two models (each with its revision) agree on, and whether the draft is a head; no weights."""
+def tokenizers_of(target: Source, draft: Source, outside: str | None = None) -> tuple[Any, CommonTokens | None, bool]:
+    """The target's tokenizer, what a draft with another one has in common, and whether the draft is a head; no weights.
+
+    Each model comes with its revision.
+    """
     native = native_source(target, draft)
     with quiet():
         for source, revision in (target, native or draft):
@@ -127,7 +141,16 @@ def shared_tokenizer(target: Source, draft: Source) -> tuple[Any, bool]:
         for each in causal:  # refuse an unusable configuration before another loader fails on it
             _from_pretrained(transformers.AutoConfig, "config.json", *each)
         tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
-    return _same_tokenizer(tokenizers[0], tokenizers[-1], str(target[0]), str(draft[0])), head
+    first, last = tokenizers[0], tokenizers[-1]
+    if first.get_vocab() != last.get_vocab():
+        return first, common_tokens(first, last, outside), head
+    if outside is not None:
+        raise ModelError(
+            f"--outside is {outside!r} for the draft {str(draft[0])!r}",
+            limit="it reads the target's own token ids" if head else "both models have the same token ids",
+            remedy="leave it out",
+        )
+    return first, None, head
 
 
 def _read_whole(draft: Model, source: str | Path) -> list[str]:
@@ -275,23 +298,19 @@ _ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_
 """Remedy for a token that is added when a tokenizer is loaded."""
 
 
-def _same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
-    """The target's tokenizer if the draft's gives the same ids; otherwise a ModelError names a token that differs."""
-    ours, theirs = target.get_vocab(), draft.get_vocab()
-    if ours == theirs:
-        return target
-    sizes = "" if len(ours) == len(theirs) else f"{len(ours)} and {len(theirs)} tokens, "
+def _differ(common: CommonTokens) -> str:
+    """A remark about a draft with another tokenizer."""
+    ours, theirs = common.target.get_vocab(), common.draft.get_vocab()
     places = {token: (ours.get(token, "absent"), theirs.get(token, "absent")) for token in ours | theirs}
     token = min((t for t, (one, other) in places.items() if one != other), key=(theirs | ours).__getitem__)
-    raise ModelError(
-        f"tokenizers of {target_name!r} and {draft_name!r} differ: "
-        f"{sizes}token {token!r} is {places[token][0]} and {places[token][1]}",
-        limit="both models must use the same token ids",
-        remedy=f"choose a draft of the target's family{f', or {_ADDED}' if sizes else ''}",
+    return (
+        f"the tokenizers differ (token {token!r} is {places[token][0]} and {places[token][1]}): only what they "
+        f"have in common is drafted, {common.count} of {len(ours)} and {len(theirs)} tokens. spectheory doctor says "
+        "what share of a text that is"
     )
 
 
-def _common_vocabulary(tokenizer: Any, *models: Model) -> int:
+def _vocabulary(tokenizer: Any, *models: Model) -> int:
     """V: all ids of the tokenizer are below V; a ModelError names the first token without an output in some model."""
     ids = tokenizer.get_vocab()
     last = max(ids, key=ids.__getitem__)

@@ -1,4 +1,4 @@
-"""A target and a draft over one tokenizer, ready to be measured."""
+"""A target and a draft, over one tokenizer or two, ready to be measured."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from spectheory.errors import ModelError
+from spectheory.measure.common_tokens import CommonTokens
 from spectheory.measure.heads.base import Head
 
 
@@ -19,6 +20,7 @@ class Model:
     `name` is the hub id or the folder's name without its path, `source` the same with the path, `revision` the commit
     of a hub model. `outputs` is the length of a row of logits, padding included; `window` the longest text in tokens,
     None if the model states none; `fingerprint` changes with configuration or weights. `network` is in evaluation mode.
+    `common` are the tokens that a draft with another tokenizer has in common with its target.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Model:
     window: int | None
     fingerprint: str
     source: str = ""
+    common: CommonTokens | None = None
 
     @property
     def head(self) -> Head | None:
@@ -51,6 +54,8 @@ class Model:
             facts = {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
             facts |= {"block": head.block_size} if head.block_size else {}
             facts |= {"deepest": head.deepest} if head.deepest else {}
+        if self.common:
+            facts = {"common": self.common.count, "outside": self.common.outside}
         return {
             "name": self.name,
             "revision": self.revision,
@@ -67,9 +72,10 @@ class Model:
 
 @dataclass(frozen=True)
 class ModelPair:
-    """A target and a draft over one tokenizer.
+    """A target and a draft over the target's tokenizer.
 
-    Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs.
+    Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs. A
+    draft with another tokenizer drafts the tokens in common, under the target's ids (:class:`CommonTokens`).
     `remarks` are sentences for the user about how the pair was loaded.
     """
 

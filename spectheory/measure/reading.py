@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -83,6 +84,8 @@ def bytes_per_token(cache: Any) -> float:
 class Reading:
     """A model in the middle of a text, or of a batch of texts; its logits are cut to `vocabulary` ids.
 
+    A draft with another tokenizer reads its own ids, and has logits over those of its target.
+
     Texts of a batch are equally long, or have `padding` ``[batch]`` ids in front that belong to none of them. Padding
     needs a model for which :func:`why_alone` finds no reason against it.
     """
@@ -114,7 +117,8 @@ class Reading:
             self._read = ids
         if self._read is None:
             self._slots += ids.shape[1]
-        return output.logits[:, -keep:, : self.vocabulary]
+        logits = output.logits[:, -keep:]
+        return self.model.common.over_target(logits) if self.model.common else logits[..., : self.vocabulary]
 
     def _seen(self, tokens: int) -> dict[str, Tensor]:
         """Which slots hold tokens, and the places of the next tokens in their texts; nothing without padding."""
@@ -163,12 +167,21 @@ def enough_memory(who: str, what: str, smaller: str) -> Iterator[None]:
 
 
 def read_last(reading: Reading, ids: Tensor, keep: int, chunk: int) -> Iterator[Tensor]:
-    """Read a text ``[n]`` in chunks; yield the logits ``[m, V]`` after its last `keep` tokens, m <= chunk at a time."""
-    before = ids[: len(ids) - keep]
-    for piece in before.split(chunk) if len(before) else ():
+    """Read a text ``[n]`` in chunks; yield the logits ``[m, V]`` after its last `keep` tokens, m <= chunk at a time.
+
+    A draft with another tokenizer reads the text in its own tokens, and each of the last may be several.
+    """
+    ends = torch.arange(len(ids) - keep, len(ids))
+    if reading.model.common:
+        ids, ends = reading.model.common.of_text(ids.tolist(), keep)
+    begin = int(ends[0])
+    for piece in ids[:begin].split(chunk) if begin else ():
         reading.read(piece[None])
-    for piece in ids[len(ids) - keep :].split(chunk):
-        yield reading.read(piece[None], keep=len(piece))[0]
+    for part in ends.split(chunk):
+        piece = ids[begin : int(part[-1]) + 1]
+        logits = reading.read(piece[None], keep=len(piece))[0]
+        yield logits if len(piece) == len(part) else logits[part - begin]
+        begin += len(piece)
 
 
 def takes(model: Model, option: str) -> bool:
@@ -195,7 +208,7 @@ def _logit_change(model: Model, one: Tensor, other: Tensor, *, share_of_half: fl
 
 def cache_of_causal(model: Model) -> Any:
     """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
-    reading = Reading(model, model.outputs)
+    reading = Reading(replace(model, common=None), model.outputs)
     first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
     by, tolerated = _logit_change(model, first, second)
     if by > tolerated:

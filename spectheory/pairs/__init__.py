@@ -67,6 +67,7 @@ class PairSource:
     target_revision: str | None = None
     draft_revision: str | None = None
     block: int | None = None
+    outside: str | None = None
 
     def load(self, device: str | None = None) -> ModelPair:
         """Load the pair, on `device` if that is given."""

@@ -13,7 +13,7 @@ from spectheory.answers.judged import ValidationJson
 from spectheory.prediction.over_prompts import FEW, few_prompts
 from spectheory.reports.base import Brief, Report, deviations, short
 from spectheory.reports.table import Cell, Column, Table, Value
-from spectheory.verification.registry import find_rule
+from spectheory.verification.registry import COUNTED, find_rule
 
 Content = Mapping[str, Any]
 
@@ -23,8 +23,9 @@ FALSE_ALARMS = 1e-3
 """A validation in which every expectation is right reports a disagreement this often at most."""
 WITHIN = 3.0
 """Standard deviations that a right prediction leaves in 0.27% of comparisons."""
-JUDGE, FILTERS_JUDGE = JUDGES = ("assisted", "assisted-filters")
-"""transformers' assisted generation, which is token verification; the same with its own filters."""
+JUDGE, FILTERS_JUDGE, STRINGS = JUDGES = ("assisted", "assisted-filters", COUNTED)
+"""transformers' assisted generation, which is token verification; the same with its own filters; its string matching
+of drafts with another tokenizer, which is counted alone."""
 PARTS = {
     "texts": "the texts are others than the trace's",
     "acceptance": "calls counted against those expected of these very texts",
@@ -184,7 +185,7 @@ def headline(content: Content) -> str:
 
 def _undecided(content: Content) -> list[str]:
     """Which comparisons decide nothing and why, in a sentence, if there are any."""
-    records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["expected"]]
+    records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["rule"] != STRINGS]
     off = [round(abs(one["off"])) for one in records if not one.get("decides", True)]
     if not off:
         return []
@@ -231,6 +232,11 @@ def _notes(content: Content) -> list[str]:
         )
     if FILTERS_JUDGE in rules:
         lines.append("assisted-filters: the same with transformers' own temperature, top-k, top-p and min-p.")
+    if STRINGS in rules:
+        lines.append(
+            "strings: transformers' string matching (SLEM), counted; expected, z and predicted beside it are of token "
+            "verification of the tokens in common, on the same texts, and decide nothing."
+        )
     if "control_of_stopping" in content:
         lines.append(
             "A stopping rule reads q after temperature and filters, at temperature 0 the plain softmax, as engines do. "

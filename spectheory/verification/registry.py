@@ -76,6 +76,10 @@ VALIDATED_TREE_RULES: tuple[RankRule, ...] = tuple(kind[0] for kind in DEFAULT_T
 """Decoded with other shapes where no rule is named."""
 
 
+COUNTED = "strings"
+"""transformers' string matching of drafts with another tokenizer (SLEM), which is decoded and counted alone."""
+
+
 def all_rules() -> dict[str, Rule]:
     """The built-in rules, and those that installed packages register as entry points ``spectheory.rules``, by name.
 
@@ -127,6 +131,12 @@ def find_rule(name: Rule | str) -> Rule:
     if not is_address(name):
         known = all_rules()
         written = name if name in known else name.casefold()
+        if written == COUNTED:
+            raise SettingError(
+                f"rule {name!r} is string matching, which is not predicted",
+                limit="what it accepts depends on where earlier calls cut the text into tokens",
+                remedy=f"count it: validate the rule {COUNTED} at temperature 0",
+            )
         if written not in known:
             raise SettingError(
                 f"rule {name!r} is unknown",

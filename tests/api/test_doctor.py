@@ -7,10 +7,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spectheory.cli import doctor, main
+from spectheory.measure.load import tokenizers_of
+from spectheory.pairs import PROMPTS
+from spectheory.prompts import read_prompts
 from tests.commands import answer, refused
+from tests.measure.other_made import save_pair
 
 ASKED = [
     "numpy>=2.1",
@@ -126,9 +131,24 @@ def test_tokenizers_that_differ_are_a_problem(
 ) -> None:
     content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "builtin:draft", status=1)
     assert content["models"]["agree"] is False
-    assert "tokenizers of" in content["problems"][-1]
+    assert "no token in common" in content["problems"][-1]
     content = answer(capsys, "doctor", "--target", tiny_folders[0], "--draft", "/nowhere/at/all", status=1)
     assert "does not exist" in content["models"]["error"]
+
+
+def test_a_draft_with_another_tokenizer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, draft = save_pair(tmp_path)
+    content = answer(capsys, "doctor", "--target", target, "--draft", draft)
+    models = content["models"]
+    assert (models["agree"], models["tokens"], models["common"]) == (False, 72, 58)
+    tokenizer, common, _ = tokenizers_of((target, None), (draft, None))
+    assert common is not None
+    tokens = [token for prompt in read_prompts(PROMPTS) for token in tokenizer(prompt.text)["input_ids"]]
+    known = {token.replace("\u2581", "\u0120") for token in common.draft.get_vocab()}
+    shared = [token in known for token in tokenizer.convert_ids_to_tokens(tokens)]
+    assert models["share"] == pytest.approx(np.mean(shared))
+    assert models["most_tokens_per_call"] == pytest.approx(1 / (1 - models["share"]))
+    assert any("the draft lacks" in each for each in content["problems"]) == (models["share"] < 0.5)
 
 
 def test_one_model_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import pytest
 from spectheory.answers import plain
 from spectheory.answers.prediction import EngineJson
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
-from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_stop
+from spectheory.deployment import Draft, EngineSettings, engine_settings, serving_engines, without_method, without_stop
 from spectheory.deployment.engines import Fact
 from spectheory.drafting import Chain, Tree, read_stop
 from spectheory.engines import FOLDERS
@@ -70,6 +70,26 @@ def test_vllm_json_is_the_one_pasted() -> None:
     assert any("Block verification needs model runner V2" in line for line in settings.remarks)
     assert any(line.startswith("Token verification") and "at best k = " in line for line in settings.remarks)
     assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
+
+
+def test_a_draft_with_another_tokenizer_is_for_engines_that_cut_it() -> None:
+    def draft(temperature: float) -> Draft:
+        trace = text_trace(4, 0.7, temperature=temperature)
+        other = {**trace.provenance["draft"], "common": 60, "outside": "text"}
+        return Draft("small", replace(trace, provenance={**trace.provenance, "draft": other}), table())
+
+    engines = engines_of(draft(1.0), k_max=4)
+    assert list(engines) == ["transformers", "vllm"]
+    assert any("common-token drafts: sglang, llama.cpp" in line for line in without_method([draft(1.0)]))
+    vllm, transformers = engines["vllm"], engines["transformers"]
+    assert vllm.options["use_heterogeneous_vocab"] is True
+    assert (vllm.options["draft_sample_method"], vllm.candidate.prediction.rule.name) == ("greedy", "argmax")
+    assert "Measure with --outside unknown." in vllm.remarks[-1]
+    assert "assistant_tokenizer=drafted" in transformers.paste
+    assert transformers.paste.index("get_translator(tokenizer, drafted") < transformers.paste.index("target.generate(")
+    compile(transformers.paste, "paste", "exec")
+    assert not any("Measure with" in line for line in transformers.remarks)
+    assert list(engines_of(draft(0.0), k_max=4)) == ["vllm"], "transformers matches strings there"
 
 
 def test_vllm_lengths_by_batch() -> None:

@@ -17,7 +17,7 @@ from transformers.cache_utils import MtpCache
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.heads.base import HiddenStates
-from spectheory.measure.load import shared_tokenizer
+from spectheory.measure.load import tokenizers_of
 from spectheory.measure.model_files import quiet
 from spectheory.pairs import PairSource
 from tests.made_up import each
@@ -167,7 +167,7 @@ def test_modules_of_another_folder(saved: Callable[..., Path], tmp_path: Path, m
         assert pair.draft.source == str(folder)
     assert PairSource("./mtp", "mtp").absolute().draft == "mtp"
     assert PairSource("./mtp", "mtp:./mtp").absolute().draft == f"mtp:{plain}"
-    assert shared_tokenizer((folder, None), ("mtp", None))[1]
+    assert tokenizers_of((folder, None), ("mtp", None))[2]
     whole = load_pair(plain, folder, device="cpu")
     assert whole.draft.head is None
     assert "the draft mtp (of the target) or mtp:FOLDER is the MTP layers alone" in whole.remarks[0]

@@ -17,6 +17,7 @@ import transformers
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.model_files import fingerprint_of
+from spectheory.pairs import resolve
 
 SaveModel = Callable[..., Path]
 
@@ -166,10 +167,11 @@ def test_weights_are_never_made_up(lost: bool, named: str, save_model: SaveModel
 
 
 def test_tokenizers_that_differ(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:
-    other = save_model(tmp_path / "other", words="w")
-    assert "token 't1' is 1 and absent" in refused(tiny_folders[0], other)
-    larger = save_model(tmp_path / "larger", outputs=80, tokens=70)
-    assert "64 and 70 tokens, token 't64' is absent and 64" in refused(tiny_folders[0], larger)
+    other = load_pair(tiny_folders[0], save_model(tmp_path / "other", words="w"), device="cpu")
+    assert "(token 't1' is 1 and absent): only what they have in common is drafted, 1 of 64 and 64" in other.remarks[0]
+    larger = load_pair(tiny_folders[0], save_model(tmp_path / "larger", outputs=80, tokens=70), device="cpu")
+    assert "(token 't64' is absent and 64): only what they have in common is drafted, 64 of" in larger.remarks[0]
+    assert "have no token in common" in refused(tiny_folders[0], resolve("builtin:draft"))
 
 
 def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spectheory.deployment.candidates import COMMON, DRAFT_MODEL
 from spectheory.deployment.engines import (
     TOKEN,
     Ask,
@@ -100,9 +101,18 @@ GEMMA = Fact(
 )
 VOCABULARIES = Fact(
     "tokenizer, assistant_tokenizer, assistant_lookbehind, target_lookbehind",
-    "Takes a draft of another vocabulary. Sampled drafts are cut to the tokens that both have; greedy ones are written "
-    "as text and read again. Pairs here share token ids: not predicted.",
-    f"{_SOURCE}: `UniversalSpeculativeDecodingGenerator`; not run",
+    "Takes a draft with another tokenizer. Sampled drafts are cut to the tokens in common (TLI), and tokens that the "
+    "draft lacks are written and read again (--outside text); with do_sample=False drafts are written as text and read "
+    "again (string matching), which is not predicted.",
+    f"run by `spectheory predict --check`, repaired as below; {_SOURCE}: `UniversalSpeculativeDecodingGenerator`",
+)
+PRUNED = Fact(
+    "assistant_tokenizer, do_sample=True",
+    "As shipped it cuts the draft's output matrix in the order of get_vocab, which is not that of the ids: drafts are "
+    "verified against pmfs of other tokens, and the output is not the target's. The lines "
+    "that make the translator beforehand leave the matrix whole, but for padding. It also takes the target's ids of "
+    "the end of text and of padding for the draft's.",
+    f"the order run by a test; {_SOURCE}: `AssistantToTargetTranslator`",
 )
 ENSEMBLE = Fact(
     "assistant_ensemble_weight",
@@ -116,13 +126,13 @@ EARLY_EXIT = Fact(
     f"{_SOURCE}: `EarlyExitCandidateGenerator`; not run",
 )
 _LOOKUP = (LOOKUP_LENGTH, LOOKUP_TOP_P)
-_OTHER_DRAFTS = (HEADS, MTP, DFLASH, GEMMA, VOCABULARIES, EARLY_EXIT)
+_OTHER_DRAFTS = (HEADS, MTP, DFLASH, GEMMA, VOCABULARIES, PRUNED, EARLY_EXIT)
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
     """The fastest chain under its rule, of a constant number of drafts or ended by the draft's own q."""
     best = ask.drafted(TOKEN, stop=TokenBelow)
-    if best is None:
+    if best is None or (ask.common and ask.greedy):
         return None
     assistant: dict[str, Any] = {
         "num_assistant_tokens": best.shape.nodes,
@@ -130,16 +140,28 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
         "assistant_confidence_threshold": best.shape.stop.threshold if best.shape.stop else 0.0,
     }
     generate = _sampled(ask.sampling)
+    named = ", tokenizer=tokenizer, assistant_tokenizer=drafted" if ask.common else ""
     paste = "\n".join(
         [
             *_loaded(target=ask.target, draft=ask.drafter),
+            *(_TRANSLATED.format(ask.target.source, ask.drafter.source).splitlines() if ask.common else ()),
             f"draft.generation_config.update({arguments(assistant)})",
-            f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})",
+            f"target.generate(**inputs, assistant_model=draft{named}, {arguments(generate)})",
         ]
     )
     length = [STOPS, MOVES] if best.shape.stop else [NUMBER]
-    remarks = _remarks(ask, length)
+    length += [VOCABULARIES, PRUNED] if ask.common else []
+    remarks = [*_remarks(ask, length), *ask.read_otherwise("text")]
     return ask.settings(ENGINE, best, {"assistant": assistant, "generate": generate}, paste, remarks)
+
+
+_TRANSLATED = """\
+from transformers import AutoTokenizer
+from transformers.generation.candidate_generator import AssistantVocabTranslatorCache
+tokenizer, drafted = AutoTokenizer.from_pretrained({!r}), AutoTokenizer.from_pretrained({!r})
+draft.resize_token_embeddings(len(drafted))
+AssistantVocabTranslatorCache.get_translator(tokenizer, drafted, target.config.get_text_config().vocab_size)"""
+"""Code before a draft with another tokenizer."""
 
 
 def _loaded(**models: ModelSource) -> list[str]:
@@ -165,7 +187,7 @@ def _sampled(sampling: Sampling) -> dict[str, Any]:
 
 def _remarks(ask: Ask, length: Sequence[Fact]) -> list[str]:
     lines = [(MATCHED if ask.greedy else SAMPLED).as_rule, *(fact.does for fact in length), OWN_LOOP.does]
-    if not ask.greedy and (ask.sampling.temperature != 1 or ask.sampling.truncates):
+    if not (ask.greedy or ask.common) and (ask.sampling.temperature != 1 or ask.sampling.truncates):
         lines.append(TWICE.does)
     return lines
 
@@ -192,6 +214,7 @@ ENGINE = ServingEngine(
     "5.23",
     (SAMPLED, MATCHED, NUMBER, STOPS, MOVES, HEURISTIC, TWICE, ENSEMBLE, *_OTHER_DRAFTS, OWN_LOOP, *_LOOKUP),
     True,
+    methods=((DRAFT_MODEL, ""), (COMMON, "")),
     stops=(TokenBelow.name,),
     makers=(_with_draft, _with_lookup),
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
 from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
-from spectheory.deployment.candidates import DRAFT_MODEL
+from spectheory.deployment.candidates import COMMON, DRAFT_MODEL
 from spectheory.deployment.engines import (
     ARGMAX,
     BLOCK,
@@ -123,8 +123,16 @@ DSPARK = Fact(
     "config.json only the likeliest ids before the bias are drafted: a trace of that head has it.",
     "source: `spec_decode/dspark/speculator.py`; not run",
 )
+VOCABULARIES = Fact(
+    '"use_heterogeneous_vocab": true',
+    "A draft model with another tokenizer drafts first choices among the tokens in common (TLI): sampled drafts are "
+    "refused. It reads each token that it lacks as its unknown token, of the prompt too (--outside unknown).",
+    "source of 0.33.0: `vocab_mapping.py`, `SpeculativeConfig`; vllm-project/vllm#38174; its map of tokens run, the "
+    "server not",
+)
 METHODS = (
     (DRAFT_MODEL, "draft_model"),
+    (COMMON, "draft_model"),
     ("eagle", "eagle"),
     ("eagle3", "eagle3"),
     ("peagle", "eagle3"),
@@ -134,14 +142,15 @@ METHODS = (
 )
 """The method of each kind of draft."""
 _VERIFYING = (FIRST_CHOICES, SAMPLED, BY_BLOCK, V2_ALONE, MATCHED, CUT, MIN_P)
-_DRAFTING = (HEADS, MTP, PARALLEL, DSPARK, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+_COPYING = (LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+_DRAFTING = (HEADS, MTP, PARALLEL, DSPARK, VOCABULARIES, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, *_COPYING)
 DRAWN = {TOKEN: ("probabilistic", "standard"), BLOCK: ("probabilistic", "block"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
 
 
 def _with_draft(ask: Ask) -> EngineSettings | None:
     """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
-    best = ask.drafted(ARGMAX) if ask.marginal else ask.drafted(TOKEN, BLOCK, ARGMAX)
+    best = ask.drafted(ARGMAX) if ask.marginal or ask.common else ask.drafted(TOKEN, BLOCK, ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {} if ask.native else {"model": ask.drafter.source}
@@ -150,6 +159,8 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
     options |= {"method": ENGINE.method(ask.draft.kind), "num_speculative_tokens": best.shape.nodes}
     if ask.draft.kind == "peagle":
         options["parallel_drafting"] = True
+    if ask.common:
+        options["use_heterogeneous_vocab"] = True
     if not ask.greedy:
         sampled, rejected = DRAWN[best.rule.name]
         options |= {"draft_sample_method": sampled, "rejection_sample_method": rejected}
@@ -183,6 +194,7 @@ def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
     heads = [*([HEADS.does] if ask.head else []), *([PARALLEL.does] if ask.marginal else []), *ask.smaller_block(best)]
     heads += [DSPARK.does] if ask.draft.kind == "dspark" else []
+    heads += [VOCABULARIES.does, *ask.read_otherwise("unknown")] if ask.common else []
     types = [*heads, *([DTYPE.does] if ask.types_differ else [])]
     if ask.greedy:
         return [MATCHED.as_rule, ask.requests, *types]

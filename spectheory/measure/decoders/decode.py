@@ -27,6 +27,7 @@ from spectheory.measure.decoders.readers import (
     fewer,
     why_uncached,
 )
+from spectheory.measure.decoders.translated import TranslatedReader
 from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Floats, GeneratorChance, Source
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.forward import check_prompt, too_deep
@@ -305,7 +306,12 @@ def _readers(
     head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
     if head is None:
         models = (pair.target, sampling), (pair.draft, confidences)
-        yield [kind(model, pair.vocabulary, how, texts) for (model, how), kind in zip(models, kinds, strict=False)]
+        yield [
+            kind(model, pair.vocabulary, how, texts)
+            if model.common is None
+            else TranslatedReader(model, pair.vocabulary, how, texts, kind=kind)
+            for (model, how), kind in zip(models, kinds, strict=False)
+        ]
         return
     with HiddenStates(pair.target.network, head.layers) as states:
         draft = HeadReader(pair.draft, pair.vocabulary, confidences, texts, depth=method.depth, states=states)

@@ -104,7 +104,8 @@ class Reader(ABC):
         """Forget texts that ended."""
 
     def pmfs(self, logits: Tensor) -> PmfRows:
-        """Pmfs of logits ``[rows, V]``."""
+        """Pmfs of logits ``[rows, V]``; of a draft with another tokenizer, over the ids of its target."""
+        logits = self.model.common.over_target(logits) if self.model.common else logits
         return PmfRows(logits, self.sampling, self.model.name)
 
 

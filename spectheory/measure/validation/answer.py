@@ -212,6 +212,8 @@ class Evidence:
         Where nothing is random given the text the two must be equal, but in coarse precision a near-tie may round
         differently in the two passes. Prompt lookup always decides: what it copies depends only on the tokens.
         """
+        if setting.strings:
+            return False  # what is expected is of another method
         known = self.trace.provenance
         coarse = any(known.get(who, {}).get("dtype") in COARSE for who in ("target", "draft"))
         greedy = known.get("settings", {}).get("sampling", {}).get("temperature") == 0
@@ -291,7 +293,9 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "judged": setting.judged,
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
-        "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
+        "tokens_per_call": evidence.interval(
+            here.tokens / here.calls, limits=(1.0, math.inf if setting.strings else shape.depth + 1.0)
+        ).as_dict(),
         "expected": {"decides": evidence.decides(setting)} | _compared(runs),
         # Wrong readings of the same texts: of draft heads that per position, of stopped chains that always k.
         **{control: _compared(runs, control) for control in CONTROLS if getattr(runs[0].expected, control, None)},

@@ -41,7 +41,7 @@ from spectheory.measure.validation.runs import Round, Run, expected_calls
 from spectheory.measure.validation.settings import PLAINLY, HeadLimits, Setting, settings_for
 from spectheory.prediction.ngrams import with_ngrams
 from spectheory.prompts import Prompt
-from spectheory.reports.validation import JUDGE
+from spectheory.reports.validation import JUDGE, STRINGS
 from spectheory.store import Contents, Store
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
@@ -133,6 +133,7 @@ def _run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting
             made = generate(
                 *(pair, prompt_ids, how.sampling, k, how.tokens, random),
                 own_filters=setting.own_filters,
+                strings=setting.strings,
                 stop=setting.stop,
             )
             return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds, drafted=made.drafted)
@@ -356,6 +357,12 @@ class Validation:
     def with_draft(self, draft: Model) -> Validation:
         """The same of this draft: a head is measured as deep as its shapes are."""
         head = HeadLimits.of(draft)
+        if head is None and draft.common is None and STRINGS in self.rules:
+            raise SettingError(
+                f"{STRINGS} is asked for with the draft {draft.name!r}",
+                limit="strings are matched where the draft has another tokenizer",
+                remedy=f"use {JUDGE}",
+            )
         if head is None:
             return self
         deepest = max(self.shapes, key=lambda shape: shape.depth)

@@ -14,7 +14,7 @@ from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.forward import too_deep
 from spectheory.measure.pair import Model
 from spectheory.prediction.shape_calls import drafted
-from spectheory.reports.validation import FILTERS_JUDGE, JUDGE, JUDGES
+from spectheory.reports.validation import FILTERS_JUDGE, JUDGE, JUDGES, STRINGS
 from spectheory.trace import BY_START, COLUMNS, START_RANKS
 from spectheory.verification import GrownMatch, PathRule, RankRule, TokenVerification
 from spectheory.verification.by_start import PREFIX
@@ -96,8 +96,9 @@ class Setting:
     """A rule and the shape of a call's drafts; without a shape plain decoding.
 
     `rule` is a rule of our decoders; ``assisted`` (transformers with our temperature and filters, which tests
-    verification alone); or ``assisted-filters`` (with its own temperature, top-k, top-p and min-p, which tests filters
-    too). `judged` says whether transformers decodes, `parallel` whether one pass of the draft gives all drafts.
+    verification alone); ``assisted-filters`` (with its own temperature, top-k, top-p and min-p, which tests filters
+    too); or ``strings`` (its string matching, which is counted alone). `judged` says whether transformers decodes,
+    `parallel` whether one pass of the draft gives all drafts.
     """
 
     rule: str
@@ -133,6 +134,11 @@ class Setting:
     def own_filters(self) -> bool:
         """Whether transformers decodes with its own temperature and filters."""
         return self.judged and self.rule.startswith(FILTERS_JUDGE)
+
+    @property
+    def strings(self) -> bool:
+        """Whether transformers matches strings of a draft with another tokenizer."""
+        return self.judged and self.rule.startswith(STRINGS)
 
     @property
     def stop(self) -> StoppingRule | None:
@@ -176,6 +182,12 @@ def settings_for(
     for rule in rules:
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)
+    if STRINGS in rules and temperature:
+        raise SettingError(
+            f"{STRINGS} is asked for at temperature {temperature:g}",
+            limit="transformers matches strings where nothing is sampled",
+            remedy="use --temperature 0",
+        )
     for shape in shapes:
         if shape.stop:
             shape.stop.check_temperature(temperature)
