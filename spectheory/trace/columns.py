@@ -200,6 +200,14 @@ COLUMNS: dict[str, Column] = {
     "start_race_rank": _by_start(
         _law("P(R = r | token) of the race over distinct tokens, by start and depth (R2, §10)", START_RANKS), _LAW_BITS
     ),
+    "start_distinct_rank": _by_start(
+        _law(
+            "estimate of P(R = r | token) of recursive rejection over distinct candidates, by start and depth; "
+            "unbiased (R3, §10)",
+            DISTINCT_RANKS,
+        ),
+        _LAW_BITS,
+    ),
     "grown_match": Column(
         "depth to which the text lies in the tree that the draft grows at this start (§10)",
         "integer",
