@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval, weakest
 
+T = TypeVar("T")
 _ENDS = ("low", "best", "high")
 Ends = tuple["CostModel", "CostModel"]
 """A cost model at the two ends of one independent error: with one time, or all of them, at an end of a 95% interval."""
@@ -40,7 +42,7 @@ class CostModel(ABC):
 
         `full_share` is the share of calls that follow a full acceptance: the draft's first pass then is on two tokens.
         With trees, it is the share that follow the acceptance of a node without children, which the draft has not read
-        yet. Where the draft :attr:`reads_accepted` tokens, it is the number that it reads besides one.
+        yet. Of a head it is the number of accepted tokens (:meth:`reads_besides`).
         """
 
     @property
@@ -50,6 +52,19 @@ class CostModel(ABC):
         A draft model has read its own drafts: one token, or two after a full acceptance, is all it reads.
         """
         return False
+
+    def reads_besides(self, accepted: T, full: T) -> T:
+        """What the first draft pass of a call reads besides one token, as :meth:`call` takes it.
+
+        Of a call, of several together, or on average: a head reads all that were `accepted`, a draft model one more
+        token where the acceptance was `full`.
+
+        Examples
+        --------
+        >>> ConstantRatio(0.1).reads_besides(2.5, 0.25)
+        0.25
+        """
+        return accepted if self.reads_accepted else full
 
     def errors(self) -> Iterator[Ends]:
         """The independent errors of the times: this model at either end of each error, one after the other."""

@@ -71,7 +71,7 @@ class ChainCalls:
         """Of a call; a head's first pass reads what the last call accepted."""
         if self.shape is None:
             return cost.target_step().best
-        return cost.call(self.shape, self.tokens - 1 if cost.reads_accepted else self.full).best
+        return cost.call(self.shape, cost.reads_besides(self.tokens - 1, self.full)).best
 
 
 def best_lengths(

@@ -40,8 +40,7 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
         return accepted
     call, step = cost.call(shape).best, cost.target_step().best
     free = cost.call(Chain(shape.nodes, schedule=Copied())).best  # as a call that copies its drafts
-    late = float(shape.depth) if cost.reads_accepted else 1.0
-    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape, late).best
+    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape, cost.reads_besides(shape.depth, 1)).best
     said = [f"{accepted} (if all drafts were: {everything:.2f}x)"]
     if shape.passes and call > free:
         share = (call - free) / call

@@ -99,7 +99,7 @@ def _speedup(trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree) ->
     for tree, calls, full in parts:
         shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
         try:
-            seconds += calls * cost.call(shape, accepted if cost.reads_accepted else float(full.sum() / calls)).best
+            seconds += calls * cost.call(shape, cost.reads_besides(accepted, float(full.sum() / calls))).best
         except SettingError:  # a pass wider than was measured
             return 0.0
     return len(trace) * cost.target_step().best / seconds

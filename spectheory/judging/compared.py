@@ -236,7 +236,7 @@ def _timed_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tu
 def _gain(cost: CostModel, run: Run) -> float:
     """Tokens per call times plain steps per call."""
     survival = run.shares[1:]
-    late = float(survival.sum() if cost.reads_accepted else survival[-1])
+    late = cost.reads_besides(float(survival.sum()), float(survival[-1]))
     return float(run.shares[0] * cost.speedup(Interval.exact(1.0), Chain(run.k), late).best)
 
 

@@ -213,7 +213,7 @@ class _CostAtBound(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of a call at the one share."""
-        return self.cost.call(shape, self.share * (shape.depth if self.cost.reads_accepted else 1))
+        return self.cost.call(shape, self.share * self.cost.reads_besides(shape.depth, 1))
 
     def errors(self) -> Iterator[Ends]:
         """Those of the cost model, at the one share."""

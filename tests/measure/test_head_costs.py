@@ -122,6 +122,27 @@ def test_copied_drafts_beside_a_head_cost_nothing() -> None:
     assert drafted(path_rule("lookup"), Chain(3), parallel=True).passes == ()
 
 
+def test_the_least_acceptance_of_a_head_pays_for_what_its_first_pass_reads() -> None:
+    """By hand at the two-token line: 1 + a = t(2) + d(1) + a (d(2) - d(1)); a model reads the same at k = 1.
+
+    The control: at k = 2 they differ, since a head reads every accepted token and a model those of full calls.
+    """
+    tables = [LatencyTable({1: SECOND(1.0), 2: SECOND(1.1), 3: SECOND(1.2)}, DRAFT, 64, kind) for kind in (KIND, {})]
+    trace = trace_of(kind="eagle3", parallel=False)
+    points = [break_even(predict(trace, TokenVerification(), Chain(1), table), table, 1) for table in tables]
+    for point in points:
+        assert point.least_acceptance == pytest.approx((1.1 + 0.1 - 1) / (1 - 0.02), rel=1e-12)
+    flat = [dataclasses.replace(table, target={1: SECOND(1.0), 2: SECOND(9.0), 3: SECOND(1.5)}) for table in tables]
+    head, model = (break_even(predict(trace, TokenVerification(), Chain(2), each), each, 2) for each in flat)
+    assert (head.least_acceptance_k, model.least_acceptance_k) == (2, 2)
+    a, b = head.least_acceptance, model.least_acceptance
+    assert a is not None
+    assert b is not None
+    assert 1 + a + a**2 == pytest.approx(1.5 + 0.2 + 0.02 * (a + a**2) + (0.04 - 0.02) * max(a + a**2 - 1, 0))
+    assert 1 + b + b**2 == pytest.approx(1.5 + 0.2 + 0.02 * b**2)
+    assert a > b + 1e-3
+
+
 # What a validation expects of timed calls
 
 
