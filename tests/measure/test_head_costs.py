@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
+from spectheory.cost import ConstantRatio, LatencyTable, LoopTime, ModelShape, Roofline
 from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency
+from spectheory.measure import MeasureSettings, ModelPair, differences, latency, loop_time, measure, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import load
 from spectheory.measure.validation.answer import _by_table, _made_by_table, _TraceExpectation
@@ -252,7 +252,7 @@ def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> No
 
 @pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
 def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
-    """Chains of a parallel head, all shapes of another; the table is known again as the pair's."""
+    """Chains and trees; the table is known again as the pair's."""
     pair = with_head(tiny_pair, kind)
     table = measure_latency(pair, context=9, tokens=(1, 2, 8), rounds=1, warm_up=0, loop=Sampling())
     assert table.loop is not None
@@ -260,6 +260,30 @@ def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> No
     wanted = {"context": 9, "longest": 8, "sampling": Sampling()}
     assert differences(table, pair, **wanted) == ()
     assert differences(table, tiny_pair, **wanted) == ("draft",)
+
+
+@pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
+def test_the_loop_of_a_head_s_trees(kind: type[ToyHead], tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoded trees give what siblings take, in as many draft passes as the head makes; chains alone would say 0."""
+    pair, shapes = with_head(tiny_pair, kind), [shape for _, shape in loop_time.CALIBRATION]
+    true, decoded = LoopTime(plain=0.5, call=0.0, draft_pass=0.2, node=0.01, tree=0.3), loop_time._calls
+
+    def as_true(*given: Any) -> list[Call]:
+        calls, shape = decoded(*given), given[2].shape
+        outside = true.of(shape.by(Parallel()) if kind.parallel else shape) if shape else true.plain
+        assert shape is None or {call.drafted for call in calls} == {shape.nodes}, "the whole tree is drafted"
+        return [
+            dataclasses.replace(call, draft_seconds=0.0, target_seconds=1.0, seconds=1.0 + outside) for call in calls
+        ]
+
+    monkeypatch.setattr(loop_time, "_calls", as_true)
+    fit = loop_time.time_loop(pair, 9, 1.0)
+    made = [shape.by(Parallel()) if kind.parallel else shape for shape in shapes]
+    for shape in made:
+        assert fit.of(shape) == pytest.approx(true.of(shape))
+    chains = [shape for shape in made if shape.is_chain]
+    blind = loop_time.fit_loop(chains, [true.of(shape) for shape in chains], true.plain)
+    assert (blind.tree, fit.tree) == (0.0, pytest.approx(true.tree))
 
 
 def test_a_measured_head_is_predicted(tiny_pair: ModelPair, tmp_path: Any) -> None:
