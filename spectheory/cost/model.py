@@ -119,25 +119,31 @@ class PassCost(CostModel):
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of the draft passes and of the target's pass."""
         verify = self.verification(a_shape(shape))
-        full_share = check_share(full_share)
-        drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
-        first = list(self._longer(shape.passes[0], full_share)) if shape.passes else []
-        ends = []
-        for end in _ENDS:
-            drafting = sum(count * getattr(draft, end) for count, draft in drafts)
-            # A longer pass that was measured as faster counts as equally fast.
-            extra = sum(share * max(getattr(longer, end) - getattr(usual, end), 0.0) for share, usual, longer in first)
-            ends.append(getattr(verify, end) + drafting + extra)
-        low, best, high = sorted(ends)  # in order except for rounding
-        passes = [verify, *(draft for _, draft in drafts), *(longer for *_, longer in first)]
-        return Interval(low, best, high, weakest(*(one.kind for one in passes)))
+        drafts = self.draft_passes(shape.passes, check_share(full_share))
+        low, best, high = (getattr(verify, end) + getattr(drafts, end) for end in _ENDS)
+        return Interval(low, best, high, weakest(verify.kind, drafts.kind))
 
-    def _longer(self, tokens: int, more: float) -> Iterator[tuple[float, Interval, Interval]]:
-        """Passes on more than these tokens, `more` on average, with their shares and beside the usual pass."""
-        usual, fewer = self.draft_pass(tokens), int(more)
+    def draft_passes(self, passes: Sequence[int], more: float = 0.0) -> Interval:
+        """Time of draft passes on so many tokens, the first on `more` besides, on average (:meth:`reads_besides`)."""
+        if not passes:
+            return Interval.exact(0.0)
+        drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(passes).items()]
+        first, fewer = [], int(more)
         for extra, share in ((fewer, fewer + 1 - more), (fewer + 1, more - fewer)):
             if extra == 1 or (extra and share):
-                yield share, usual, self.draft_pass(tokens + extra)
+                first.append((share, *self.first_passes(passes[0], extra)))
+        ends = []
+        for end in _ENDS:
+            # A longer pass that was measured as faster counts as equally fast.
+            extra = sum(share * max(getattr(longer, end) - getattr(usual, end), 0.0) for share, usual, longer in first)
+            ends.append(sum(count * getattr(draft, end) for count, draft in drafts) + extra)
+        low, best, high = sorted(ends)  # in order except for rounding
+        times = [*(draft for _, draft in drafts), *(longer for *_, longer in first)]
+        return Interval(low, best, high, weakest(*(one.kind for one in times)))
+
+    def first_passes(self, tokens: int, extra: int) -> tuple[Interval, Interval]:
+        """Times of a call's first draft pass, on that many tokens and on `extra` besides."""
+        return self.draft_pass(tokens), self.draft_pass(tokens + extra)
 
 
 def a_cost(cost: CostModel) -> CostModel:

@@ -99,8 +99,7 @@ def _pass_seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, f
     late = 0
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
-        for number, width in enumerate(_passes(shape, call)):
-            drafting += table.draft_pass(width + (late if number == 0 else 0)).best
+        drafting += table.draft_passes(_passes(shape, call), late).best
         late = table.reads_besides(call.accepted, int(call.last == "bonus"))
     return drafting, verifying
 
