@@ -29,8 +29,8 @@ class BreakEven:
     - `acceptance` and `acceptance_needed` are the i.i.d. acceptance rates that would give these tokens per call
       (inverse of C1, an idealised value); chains alone, and None if accepting every draft is not enough.
     - `least_acceptance` is the smallest i.i.d. acceptance rate at which some chain pays, `least_acceptance_k` its
-      length; None if none does. What a first draft pass reads goes by
-      that rate; chains copied from the text are assumed to be as often short as now.
+      length; None if none does. What a first draft pass reads goes by that rate; chains copied
+      from the text are assumed to be as often short as now.
     """
 
     draft_ratio: float | None

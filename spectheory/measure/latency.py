@@ -9,7 +9,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -216,9 +216,9 @@ def measure_latency(
     (:func:`~spectheory.measure.loop_time.time_loop`).
 
     Of a draft head, m are the drafted tokens that a pass reads, and the first pass of a call is also timed by the pairs
-    that it reads (:class:`WarmHead`). The target's passes on
-    two tokens or more include taking the hidden states for it; the plain step does not, as plain decoding needs none.
-    ``hidden_states`` of the provenance has the seconds that taking them adds to a pass on one token.
+    that it reads (:class:`WarmHead`). The target's passes on two tokens or more include taking the hidden states for
+    it; the plain step does not, as plain decoding needs none. ``hidden_states`` of the provenance has the seconds that
+    taking them adds to a pass on one token.
     """
     timing = Timing(pair, context, tokens, rounds, warm_up, budget or Budget(), loop, seed, on_progress)
     timing.reach(1.0)
@@ -365,7 +365,9 @@ def _place_anew(model: Model) -> None:
 
 def _taking(groups: Sequence[TimedGroup]) -> Interval:
     """Seconds that taking hidden states adds to a plain step, with the 95% interval over groups (statistical)."""
-    both = [TimedGroup({1: one.target[1], 2: one.with_hidden_states or 0.0}, {}) for one in groups]
+    both = [
+        replace(one, target={1: one.target[1], 2: one.with_hidden_states or 0.0}, draft={}, first={}) for one in groups
+    ]
     table = LatencyTable.of(both, 0)
     return table.target[2] + -table.target[1].best
 
