@@ -42,7 +42,7 @@ class CostModel(ABC):
 
         `full_share` is the share of calls that follow a full acceptance: the draft's first pass then is on two tokens.
         With trees, it is the share that follow the acceptance of a node without children, which the draft has not read
-        yet. Of a head it is the number of accepted tokens (:meth:`reads_besides`).
+        yet. Of a head it is the number of accepted tokens (:func:`reads_besides`).
         """
 
     @property
@@ -52,19 +52,6 @@ class CostModel(ABC):
         A draft model has read its own drafts: one token, or two after a full acceptance, is all it reads.
         """
         return False
-
-    def reads_besides(self, accepted: T, full: T) -> T:
-        """What the first draft pass of a call reads besides one token, as :meth:`call` takes it.
-
-        Of a call, of several together, or on average: a head reads all that were `accepted`, a draft model one more
-        token where the acceptance was `full`.
-
-        Examples
-        --------
-        >>> ConstantRatio(0.1).reads_besides(2.5, 0.25)
-        0.25
-        """
-        return accepted if self.reads_accepted else full
 
     def errors(self) -> Iterator[Ends]:
         """The independent errors of the times: this model at either end of each error, one after the other."""
@@ -90,6 +77,20 @@ class CostModel(ABC):
             step.low / call.high, step.best / call.best, step.high / call.low, weakest(step.kind, call.kind)
         )
         return tokens_per_call * per_call
+
+
+def reads_besides(cost: CostModel, accepted: T, full: T) -> T:
+    """What the first draft pass of a call reads besides one token, as :meth:`CostModel.call` takes it.
+
+    Of a call, of several together, or on average: a head reads all that were `accepted`, a draft model one more token
+    where the acceptance was `full`.
+
+    Examples
+    --------
+    >>> reads_besides(ConstantRatio(0.1), 2.5, 0.25)
+    0.25
+    """
+    return accepted if cost.reads_accepted else full
 
 
 class PassCost(CostModel):
@@ -124,7 +125,7 @@ class PassCost(CostModel):
         return Interval(low, best, high, weakest(verify.kind, drafts.kind))
 
     def draft_passes(self, passes: Sequence[int], more: float = 0.0) -> Interval:
-        """Time of draft passes on so many tokens, the first on `more` besides, on average (:meth:`reads_besides`)."""
+        """Time of draft passes on so many tokens, the first on `more` besides, on average (:func:`reads_besides`)."""
         if not passes:
             return Interval.exact(0.0)
         drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(passes).items()]

@@ -9,7 +9,7 @@ from functools import partial
 from spectheory.checks import instance, whole
 from spectheory.cost import CostModel, PassCost, required_acceptance
 from spectheory.cost.iid import iid_tokens_per_call
-from spectheory.cost.model import a_cost
+from spectheory.cost.model import a_cost, reads_besides
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.limits.claims import ON_TRACES, LimitClaim
@@ -111,7 +111,7 @@ def _least_acceptance(cost: CostModel, chain: Callable[[int], Chain], k_max: int
 def _iid_gain(cost: CostModel, chain: Chain, rate: float) -> float:
     """Tokens per call at an i.i.d. acceptance rate, less those that its time in target steps needs."""
     tokens = iid_tokens_per_call(rate, chain.k)
-    return tokens - cost.call(chain, cost.reads_besides(tokens - 1, rate**chain.k)).best / cost.target_step().best
+    return tokens - cost.call(chain, reads_besides(cost, tokens - 1, rate**chain.k)).best / cost.target_step().best
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from scipy.special import ndtr
 
 from spectheory.checks import instance
 from spectheory.cost import ConstantRatio, CostModel, Roofline, required_acceptance
+from spectheory.cost.model import reads_besides
 from spectheory.deployment import ChainCalls, Load, LoadAnswer, under_load
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
@@ -423,7 +424,7 @@ def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) ->
     if cost is None:
         return None
     try:
-        return cost.speedup(tokens, Chain(k), cost.reads_besides(tokens.best - 1, full))
+        return cost.speedup(tokens, Chain(k), reads_besides(cost, tokens.best - 1, full))
     except SettingError:
         return None
 

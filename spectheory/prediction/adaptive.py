@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
-from spectheory.cost.model import Ends
+from spectheory.cost.model import Ends, reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.history import POLICIES
@@ -114,7 +114,7 @@ def call_seconds(cost: CostModel, chain: Chain) -> tuple[Floats, Floats]:
     times = np.array([cost.call(each).best for each in chains])
     passes = chains[1:2] if chains[-1].passes[0] == 1 else chains[1:]  # a first pass on one token, whatever follows
     slopes = [
-        (cost.call(each, cost.reads_besides(accepted, 0)).best - alone) / accepted
+        (cost.call(each, reads_besides(cost, accepted, 0)).best - alone) / accepted
         for each, alone in zip(passes, times[1:].tolist(), strict=False)
         for accepted in depths
     ]

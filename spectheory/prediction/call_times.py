@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
-from spectheory.cost.model import Ends
+from spectheory.cost.model import Ends, reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Shape
 from spectheory.intervals import Interval, Kind
@@ -68,7 +68,7 @@ def speedup_of_chain(
     is on accepted + 1 tokens: its mean time is taken between those on the fewest and the most. Where the time is linear
     in tokens it is exact but for what a text's last call accepts, which counts as read; else it is an estimate.
     """
-    most = cost.reads_besides(shape.depth, 1)
+    most = reads_besides(cost, shape.depth, 1)
     late = late_calls(cost, tokens, calls, full, shape.depth)
     timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0, most)))
     return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
@@ -79,7 +79,7 @@ def late_calls(cost: CostModel, tokens: Floats, calls: Floats, full: Floats, dep
 
     With the shortest they read one token each.
     """
-    return np.clip(cost.reads_besides((tokens - calls) / depth, full), 0.0, calls)
+    return np.clip(reads_besides(cost, (tokens - calls) / depth, full), 0.0, calls)
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def exactly(calls: Floats, at_least: Floats) -> Floats:
 def stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
     """Time of a call that drafts 0, ..., k tokens, then what the longest first pass takes besides, ``[k + 2]``."""
     times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.nodes + 1)]
-    longest = cost.call(shape.cut(shape.nodes), cost.reads_besides(shape.nodes, 1)).best
+    longest = cost.call(shape.cut(shape.nodes), reads_besides(cost, shape.nodes, 1)).best
     return np.array([*times, longest - times[-1]])
 
 

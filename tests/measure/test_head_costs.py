@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime, ModelShape, Roofline
+from spectheory.cost.model import reads_besides
 from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
@@ -278,9 +279,9 @@ def test_first_passes_of_a_decoder_read_what_the_table_counts(
     (text,) = decode(pair, [prompt], method, sampling=Sampling(0.8), tokens=60, seed=1)
     before = [len(prompt) - PAIR_BEFORE, 0, *(call.accepted for call in text.calls[:-1])]  # the prompt, then calls
     drafted = sum(call.drafted > 0 for call in text.calls)
-    assert read == [before[0], *(1 + HEADS.reads_besides(more, 0) for more in before[1 : 1 + drafted])]
+    assert read == [before[0], *(1 + reads_besides(HEADS, more, 0) for more in before[1 : 1 + drafted])]
     full = [int(call.last == "bonus") for call in text.calls[:-1]]
-    assert read[2:] != [1 + MODELS.reads_besides(0, more) for more in full[: drafted - 1]]
+    assert read[2:] != [1 + reads_besides(MODELS, 0, more) for more in full[: drafted - 1]]
 
 
 def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> None:

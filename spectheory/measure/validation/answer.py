@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from spectheory.cost import LatencyTable
+from spectheory.cost.model import reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.intervals import CONFIDENCE, Interval
@@ -77,8 +78,8 @@ def _by_table(table: LatencyTable, known: _TraceExpectation) -> _CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is taken as linear in what its first pass reads.
-    most = table.reads_besides(known.shape.depth, 1)
-    late = table.reads_besides(known.tokens_per_call - 1, known.full_share) / most
+    most = reads_besides(table, known.shape.depth, 1)
+    late = reads_besides(table, known.tokens_per_call - 1, known.full_share) / most
     without, with_ = (table.call(known.shape, more).best - verify for more in (0, most))
     verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
     return _CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
@@ -100,7 +101,7 @@ def _pass_seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, f
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
         drafting += table.draft_passes(_passes(shape, call), late).best
-        late = table.reads_besides(call.accepted, int(call.last == "bonus"))
+        late = reads_besides(table, call.accepted, int(call.last == "bonus"))
     return drafting, verifying
 
 
