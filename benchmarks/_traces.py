@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectheory.trace import COLUMNS, MEASURED, RECORDED_RANKS, SAMPLED_TEXT, START_RANKS, TextInfo, Trace
-from spectheory.trace.columns import BY_START
+from spectheory.trace.columns import BY_START, DISTINCT_RANKS
 from spectheory.verification.by_start import PREFIX
 
 VOCABULARY = 151_936
@@ -35,6 +35,7 @@ def made_up(
     ratio = np.exp(ahead - log_draft)
     g = np.maximum(ratio - 1, 0.0) + rng.random(ratio.shape) * np.minimum(ratio, 1.0)
     ranks = {"rejection_rank": _law(rng, np.minimum(1.0, 1 / ratio)), "race_rank": _law(rng, 1 / (1 + g))}
+    ranks["distinct_rank"] = _law(rng, np.minimum(1.0, 1 / ratio))[..., :DISTINCT_RANKS]
     starts = {
         "start_log_draft": log_draft,
         "start_draft_entropy": np.minimum(_single(rng.exponential(1.5, ratio.shape)), 20.0),

@@ -81,6 +81,7 @@ def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[An
         "start_race_g": g,
         "start_rejection_rank": law(np.exp(np.minimum(0.0, log_draft - ahead))),
         "start_race_rank": law(1 / (1 + g)),
+        "start_distinct_rank": law(np.exp(np.minimum(0.0, log_draft - ahead))),
     }
     assert set(starts) == set(BY_START)
     firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items() if name != "start_confidence"}

@@ -52,6 +52,7 @@ class LatencyJson(Part, kw_only=True):
         others: float | None
         stopped: Literal["width", "budget", "rounds"]
         with_hidden_states: float | None
+        first: Maybe[dict[str, float]] = UNSET
 
     unit: Annotated[Literal["seconds"], says("unit of times")]
     context: Annotated[Count, says("tokens in the cache")]
@@ -61,4 +62,5 @@ class LatencyJson(Part, kw_only=True):
     groups: Annotated[
         list[Group], says("the groups of rounds that the times are means of; none in a table made by hand")
     ]
+    first: Maybe[Annotated[dict[str, Interval], says("seconds of a head's first pass, by the pairs it reads")]] = UNSET
     provenance: Annotated[dict[str, Any], says("machine, versions and rounds")]

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval, weakest
 
+T = TypeVar("T")
 _ENDS = ("low", "best", "high")
 Ends = tuple["CostModel", "CostModel"]
 """A cost model at the two ends of one independent error: with one time, or all of them, at an end of a 95% interval."""
@@ -40,7 +42,7 @@ class CostModel(ABC):
 
         `full_share` is the share of calls that follow a full acceptance: the draft's first pass then is on two tokens.
         With trees, it is the share that follow the acceptance of a node without children, which the draft has not read
-        yet. Where the draft :attr:`reads_accepted` tokens, it is the number that it reads besides one.
+        yet. Of a head it is the number of accepted tokens (:func:`reads_besides`).
         """
 
     @property
@@ -77,6 +79,20 @@ class CostModel(ABC):
         return tokens_per_call * per_call
 
 
+def reads_besides(cost: CostModel, accepted: T, full: T) -> T:
+    """What the first draft pass of a call reads besides one token, as :meth:`CostModel.call` takes it.
+
+    Of a call, of several together, or on average: a head reads all that were `accepted`, a draft model one more token
+    where the acceptance was `full`.
+
+    Examples
+    --------
+    >>> reads_besides(ConstantRatio(0.1), 2.5, 0.25)
+    0.25
+    """
+    return accepted if cost.reads_accepted else full
+
+
 class PassCost(CostModel):
     """A cost model with the time of one pass of each model on m tokens (C2).
 
@@ -104,25 +120,31 @@ class PassCost(CostModel):
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of the draft passes and of the target's pass."""
         verify = self.verification(a_shape(shape))
-        full_share = check_share(full_share)
-        drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
-        first = list(self._longer(shape.passes[0], full_share)) if shape.passes else []
-        ends = []
-        for end in _ENDS:
-            drafting = sum(count * getattr(draft, end) for count, draft in drafts)
-            # A longer pass that was measured as faster counts as equally fast.
-            extra = sum(share * max(getattr(longer, end) - getattr(usual, end), 0.0) for share, usual, longer in first)
-            ends.append(getattr(verify, end) + drafting + extra)
-        low, best, high = sorted(ends)  # in order except for rounding
-        passes = [verify, *(draft for _, draft in drafts), *(longer for *_, longer in first)]
-        return Interval(low, best, high, weakest(*(one.kind for one in passes)))
+        drafts = self.draft_passes(shape.passes, check_share(full_share))
+        low, best, high = (getattr(verify, end) + getattr(drafts, end) for end in _ENDS)
+        return Interval(low, best, high, weakest(verify.kind, drafts.kind))
 
-    def _longer(self, tokens: int, more: float) -> Iterator[tuple[float, Interval, Interval]]:
-        """Passes on more than these tokens, `more` on average, with their shares and beside the usual pass."""
-        usual, fewer = self.draft_pass(tokens), int(more)
+    def draft_passes(self, passes: Sequence[int], more: float = 0.0) -> Interval:
+        """Time of draft passes on so many tokens, the first on `more` besides, on average (:func:`reads_besides`)."""
+        if not passes:
+            return Interval.exact(0.0)
+        drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(passes).items()]
+        first, fewer = [], int(more)
         for extra, share in ((fewer, fewer + 1 - more), (fewer + 1, more - fewer)):
             if extra == 1 or (extra and share):
-                yield share, usual, self.draft_pass(tokens + extra)
+                first.append((share, *self.first_passes(passes[0], extra)))
+        ends = []
+        for end in _ENDS:
+            # A longer pass that was measured as faster counts as equally fast.
+            extra = sum(share * max(getattr(longer, end) - getattr(usual, end), 0.0) for share, usual, longer in first)
+            ends.append(sum(count * getattr(draft, end) for count, draft in drafts) + extra)
+        low, best, high = sorted(ends)  # in order except for rounding
+        times = [*(draft for _, draft in drafts), *(longer for *_, longer in first)]
+        return Interval(low, best, high, weakest(*(one.kind for one in times)))
+
+    def first_passes(self, tokens: int, extra: int) -> tuple[Interval, Interval]:
+        """Times of a call's first draft pass, on that many tokens and on `extra` besides."""
+        return self.draft_pass(tokens), self.draft_pass(tokens + extra)
 
 
 def a_cost(cost: CostModel) -> CostModel:

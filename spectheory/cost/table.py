@@ -60,6 +60,10 @@ class LoopTime:
         return self.call + len(shape.passes) * self.draft_pass + drafted * self.node + siblings * self.tree
 
 
+PASSES = ("target", "draft", "first")
+"""What a table has times of: passes of the target, of the draft, and a head's first pass of a call."""
+
+
 @dataclass(frozen=True)
 class TimedGroup:
     """Seconds of every pass, and of the loop, from one group of `rounds` that follow each other.
@@ -67,7 +71,7 @@ class TimedGroup:
     The whole group took `seconds`, in which other processes used `others` cores on average (None where unknown).
     `stopped` says why its rounds ended: their noise is small enough (``width``), the time was over (``budget``), or
     there were as many as may be (``rounds``). `with_hidden_states` is the target's pass on one token when a head's
-    hidden states are taken from it.
+    hidden states are taken from it, `first` a head's first pass of a call by the pairs that it reads.
 
     Examples
     --------
@@ -83,10 +87,11 @@ class TimedGroup:
     others: float | None = None
     stopped: str = "rounds"
     with_hidden_states: float | None = None
+    first: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         again = "measure again"
-        for who in ("target", "draft"):
+        for who in PASSES:
             entries = instance(f"the times of the {who}", getattr(self, who), Mapping, remedy=again)
             times = {whole("tokens", m, remedy=again): _seconds(one) for m, one in entries.items()}
             object.__setattr__(self, who, times)
@@ -109,7 +114,7 @@ class TimedGroup:
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> TimedGroup:
         """The group that :meth:`as_dict` wrote."""
-        passes = {who: {int(m): seconds for m, seconds in content[who].items()} for who in ("target", "draft")}
+        passes = {who: {int(m): seconds for m, seconds in content.get(who, {}).items()} for who in PASSES}
         loop = content["loop"]
         return cls(**{**content, **passes, "loop": None if loop is None else LoopTime(**loop)})
 
@@ -133,7 +138,9 @@ class LatencyTable(PassCost):
 
     `target` and `draft` map m to seconds with a 95% interval. The target needs m = 1 and the shapes'
     nodes + 1; the draft needs m = 1, m = 2 and the shapes' widest pass. An empty draft means free drafts (prompt
-    lookup). `context` is the number of tokens in the cache while measured; `provenance` holds machine and versions.
+    lookup). Of a head, `first` maps the pairs that its first pass of a call reads to seconds, 1 among them; where it
+    is empty the passes of `draft` stand for these. `context` is the number of tokens in the cache while measured;
+    `provenance` holds machine and versions.
     `loop` is the time of our decoding loop outside the passes; only :attr:`looped` counts it.
 
     `groups` are the groups of rounds that the times are means of (:meth:`of`). They decide how errors of times belong
@@ -158,6 +165,7 @@ class LatencyTable(PassCost):
     provenance: Mapping[str, Any] = field(default_factory=dict)
     loop: LoopTime | None = None
     groups: tuple[TimedGroup, ...] = ()
+    first: Mapping[int, Interval] = field(default_factory=dict)
 
     @classmethod
     def of(cls, groups: Sequence[TimedGroup], context: int, provenance: Mapping[str, Any] | None = None) -> Self:
@@ -193,13 +201,14 @@ class LatencyTable(PassCost):
             low, best, high = (plain * math.exp(float(np.mean(logs)) + way * half) for way in (-1, 0, 1))
             return Interval(low, best, high, "statistical")
 
-        target, draft = ({m: entry(who, m) for m in getattr(groups[0], who)} for who in ("target", "draft"))
+        target, draft, first = ({m: entry(who, m) for m in getattr(groups[0], who)} for who in PASSES)
         loops = [np.array(astuple(group.loop)) / group.target[1] for group in groups if group.loop is not None]
         loop = LoopTime(*(plain * np.mean(loops, axis=0)).tolist()) if len(loops) == len(groups) else None
-        return cls(target, draft, context, {} if provenance is None else provenance, loop, groups)
+        return cls(target, draft, context, {} if provenance is None else provenance, loop, groups, first)
 
     def __post_init__(self) -> None:
-        for who, entries in (("target", self.target), ("draft", self.draft)):
+        times = [(who, getattr(self, who)) for who in PASSES]
+        for who, entries in times:
             instance(f"the latencies of the {who}", entries, Mapping, remedy="measure again")
             for tokens, entry in entries.items():
                 whole(f"tokens of the {who}", tokens, remedy="measure again")
@@ -212,8 +221,11 @@ class LatencyTable(PassCost):
                 limit="needs the target on 1 token and the draft on 1 and 2",
                 remedy="measure again",
             )
-
-        for tokens, entry in [*self.target.items(), *self.draft.items()]:
+        if self.first and 1 not in self.first:
+            raise SettingError(
+                f"first passes cover {sorted(self.first)} pairs", limit="needs the one on 1", remedy="measure again"
+            )
+        for tokens, entry in (each for _, entries in times for each in entries.items()):
             if not 1 / BEYOND < entry.low <= entry.high < BEYOND:
                 raise SettingError(
                     f"the latency on {tokens} tokens is {entry.low:g} to {entry.high:g}",
@@ -272,11 +284,12 @@ class LatencyTable(PassCost):
             by = _reach(len(self.groups), disturbed=self.disturbed) / math.sqrt(len(self.groups) - 1)
             yield from ((self._towards(group, -by), self._towards(group, by)) for group in self.groups)
             return
-        for who, entries in (("target", self.target), ("draft", self.draft)):
+        for who in PASSES:
+            entries: Mapping[int, Interval] = getattr(self, who)
             for tokens, entry in entries.items():
                 if entry.low < entry.high:
-                    low, high = (Interval.exact(end) for end in (entry.low, entry.high))
-                    yield self._with(who, tokens, low), self._with(who, tokens, high)
+                    low, high = ({**entries, tokens: Interval.exact(end)} for end in (entry.low, entry.high))
+                    yield replace(self, **{who: low}), replace(self, **{who: high})  # type: ignore[arg-type]
 
     def when_disturbed(self) -> Sequence[CostModel]:
         """The table of each group of rounds alone, where other processes disturbed the timing; else none."""
@@ -293,14 +306,8 @@ class LatencyTable(PassCost):
         if loop is not None and group.loop is not None:
             here, there = np.array(astuple(loop)), unit * np.array(astuple(group.loop))
             loop = LoopTime(*np.maximum(here + by * (there - here), 0.0).tolist())
-        target, draft = moved(self.target, group.target), moved(self.draft, group.draft)
-        return replace(self, target=target, draft=draft, loop=loop, groups=())
-
-    def _with(self, who: str, tokens: int, entry: Interval) -> LatencyTable:
-        """The table with another time of one pass."""
-        if who == "target":
-            return replace(self, target={**self.target, tokens: entry})
-        return replace(self, draft={**self.draft, tokens: entry})
+        target, draft, first = (moved(getattr(self, who), getattr(group, who)) for who in PASSES)
+        return replace(self, target=target, draft=draft, first=first, loop=loop, groups=())
 
     @property
     def slower_on_fewer(self) -> tuple[tuple[str, int], ...]:
@@ -326,6 +333,13 @@ class LatencyTable(PassCost):
             return Interval.exact(0.0)
         return _between(self.draft, tokens, "draft pass is on", "use a narrower tree or measure longer draft passes")
 
+    def first_passes(self, tokens: int, extra: int) -> tuple[Interval, Interval]:
+        """Seconds of a call's first draft pass, on that many tokens and on `extra` besides, which a head reads."""
+        if not self.first:
+            return super().first_passes(tokens, extra)
+        longer = _between(self.first, 1 + extra, "first draft pass reads", "lower k or measure longer calls")
+        return self.first[1], longer
+
     def write(self, path: str | Path) -> None:
         """Write as JSON, atomically."""
         content = {
@@ -334,6 +348,7 @@ class LatencyTable(PassCost):
             "context": self.context,
             "target": {str(m): interval.as_dict() for m, interval in self.target.items()},
             "draft": {str(m): interval.as_dict() for m, interval in self.draft.items()},
+            "first": {str(m): interval.as_dict() for m, interval in self.first.items()},
             "loop": None if self.loop is None else asdict(self.loop),
             "groups": [group.as_dict() for group in self.groups],
             "provenance": dict(self.provenance),
@@ -350,12 +365,12 @@ class LatencyTable(PassCost):
                 raise ValueError(f"schema {brief(schema)}")
             if (unit := content.get("unit", "seconds")) != "seconds":
                 raise ValueError(f"unit {brief(unit)}")
-            target = {int(m): Interval(**v) for m, v in content["target"].items()}
-            draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
+            given = {"first": {}, **content}
+            target, draft, first = ({int(m): Interval(**v) for m, v in given[who].items()} for who in PASSES)
             loop = content.get("loop")
             loop_time = None if loop is None else LoopTime(**loop)
             groups = tuple(map(TimedGroup.of_dict, content.get("groups", [])))
-            table = cls(target, draft, content["context"], content["provenance"], loop_time, groups)
+            table = cls(target, draft, content["context"], content["provenance"], loop_time, groups, first)
         except (OSError, *FOREIGN) as error:
             raise TraceError(
                 f"{path} is not a latency table ({reason_of(error)})",
@@ -418,8 +433,7 @@ def _reach(groups: int, *, disturbed: bool) -> float:
 
 def _require_same_passes(first: LatencyTable | TimedGroup, groups: Sequence[TimedGroup]) -> None:
     """Every group has timed the same passes."""
-    passes = (first.target.keys(), first.draft.keys())
-    if any((group.target.keys(), group.draft.keys()) != passes for group in groups):
+    if any(getattr(group, who).keys() != getattr(first, who).keys() for group in groups for who in PASSES):
         raise SettingError(
             "groups of rounds differ in what they timed", limit="needs the same passes in all", remedy="measure again"
         )

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from spectheory.checks import instances, several
 from spectheory.cost import AffineCost, CostModel, Roofline
+from spectheory.cost.model import reads_besides
 from spectheory.cost.served import ServedCost
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.tree import at_least_one
@@ -71,7 +72,7 @@ class ChainCalls:
         """Of a call; a head's first pass reads what the last call accepted."""
         if self.shape is None:
             return cost.target_step().best
-        return cost.call(self.shape, self.tokens - 1 if cost.reads_accepted else self.full).best
+        return cost.call(self.shape, reads_besides(cost, self.tokens - 1, self.full)).best
 
 
 def best_lengths(

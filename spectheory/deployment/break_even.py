@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from spectheory.checks import instance, whole
 from spectheory.cost import CostModel, PassCost, required_acceptance
-from spectheory.cost.model import a_cost
+from spectheory.cost.iid import iid_tokens_per_call
+from spectheory.cost.model import a_cost, reads_besides
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.limits.claims import ON_TRACES, LimitClaim
@@ -27,7 +29,8 @@ class BreakEven:
     - `acceptance` and `acceptance_needed` are the i.i.d. acceptance rates that would give these tokens per call
       (inverse of C1, an idealised value); chains alone, and None if accepting every draft is not enough.
     - `least_acceptance` is the smallest i.i.d. acceptance rate at which some chain pays, `least_acceptance_k` its
-      length; None if none does. Chains copied from the text are assumed to be as often short as now.
+      length; None if none does. What a first draft pass reads goes by that rate; chains copied
+      from the text are assumed to be as often short as now.
     """
 
     draft_ratio: float | None
@@ -92,16 +95,23 @@ def _acceptance(tokens: float, k: int) -> float | None:
 
 
 def _least_acceptance(cost: CostModel, chain: Callable[[int], Chain], k_max: int) -> tuple[float, int] | None:
-    step = cost.target_step().best
+    from scipy.optimize import brentq
+
     pairs = []
     for k in range(1, k_max + 1):
+        gain = partial(_iid_gain, cost, chain(k))
         try:
-            rate = _acceptance(cost.call(chain(k)).best / step, k)
+            if gain(1.0) >= 0:
+                pairs.append((0.0 if gain(0.0) >= 0 else brentq(gain, 0.0, 1.0), k))
         except SettingError:  # beyond what was measured
             break
-        if rate is not None:
-            pairs.append((rate, k))
     return min(pairs) if pairs else None
+
+
+def _iid_gain(cost: CostModel, chain: Chain, rate: float) -> float:
+    """Tokens per call at an i.i.d. acceptance rate, less those that its time in target steps needs."""
+    tokens = iid_tokens_per_call(rate, chain.k)
+    return tokens - cost.call(chain, reads_besides(cost, tokens - 1, rate**chain.k)).best / cost.target_step().best
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cost.model import reads_besides
 from spectheory.drafting import Chain, Copied
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING
@@ -40,8 +41,7 @@ def why_not_more(best: Prediction, cost: CostModel | None) -> str:
         return accepted
     call, step = cost.call(shape).best, cost.target_step().best
     free = cost.call(Chain(shape.nodes, schedule=Copied())).best  # as a call that copies its drafts
-    late = float(shape.depth) if cost.reads_accepted else 1.0
-    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape, late).best
+    everything = cost.speedup(Interval.exact(shape.depth + 1.0), shape, reads_besides(cost, shape.depth, 1)).best
     said = [f"{accepted} (if all drafts were: {everything:.2f}x)"]
     if shape.passes and call > free:
         share = (call - free) / call

@@ -8,7 +8,7 @@ from typing import Any
 
 from spectheory.checks import instance, instances, whole
 from spectheory.cost import CostModel
-from spectheory.cost.model import a_cost
+from spectheory.cost.model import a_cost, reads_besides
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, all_drafts, all_stops
 from spectheory.drafting import Chain, Shape, StoppingRule, Tree
 from spectheory.drafting.tree import MOST_NODES, at_least_one
@@ -99,7 +99,7 @@ def _speedup(trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree) ->
     for tree, calls, full in parts:
         shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
         try:
-            seconds += calls * cost.call(shape, accepted if cost.reads_accepted else float(full.sum() / calls)).best
+            seconds += calls * cost.call(shape, reads_besides(cost, accepted, float(full.sum() / calls))).best
         except SettingError:  # a pass wider than was measured
             return 0.0
     return len(trace) * cost.target_step().best / seconds

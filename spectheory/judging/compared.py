@@ -12,6 +12,7 @@ import numpy as np
 
 from spectheory.checks import instance, instances, several, shown, whole
 from spectheory.cost import CostModel, LatencyTable
+from spectheory.cost.model import reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, SpectheoryError, argument
@@ -236,7 +237,7 @@ def _timed_otherwise(one: Mapping[str, Any], other: Mapping[str, Any], names: tu
 def _gain(cost: CostModel, run: Run) -> float:
     """Tokens per call times plain steps per call."""
     survival = run.shares[1:]
-    late = float(survival.sum() if cost.reads_accepted else survival[-1])
+    late = reads_besides(cost, float(survival.sum()), float(survival[-1]))
     return float(run.shares[0] * cost.speedup(Interval.exact(1.0), Chain(run.k), late).best)
 
 

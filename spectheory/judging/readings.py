@@ -25,6 +25,7 @@ from scipy.special import ndtr
 
 from spectheory.checks import instance
 from spectheory.cost import ConstantRatio, CostModel, Roofline, required_acceptance
+from spectheory.cost.model import reads_besides
 from spectheory.deployment import ChainCalls, Load, LoadAnswer, under_load
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
@@ -419,11 +420,11 @@ def _cost_in(counters: Counters) -> tuple[CostModel | None, str]:
 
 
 def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) -> Interval | None:
-    """The speed-up; None where latencies were not measured that far. A head's first pass reads what was accepted."""
+    """The speed-up; None where latencies were not measured that far."""
     if cost is None:
         return None
     try:
-        return cost.speedup(tokens, Chain(k), tokens.best - 1 if cost.reads_accepted else full)
+        return cost.speedup(tokens, Chain(k), reads_besides(cost, tokens.best - 1, full))
     except SettingError:
         return None
 

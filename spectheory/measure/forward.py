@@ -242,18 +242,19 @@ class Statistics:
 
     def positions(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int) -> dict[str, Tensor]:
         """The columns by position."""
-        keys = position_keys(self.key, done, len(tokens))
-        return self.columns(target, draft, tokens, done, keys=keys, better_drafts=self.better_drafts)
+        return self.columns(target, draft, tokens, done, better_drafts=self.better_drafts)
 
     def columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
         """The columns of rows of both models' logits, `done` tokens after the first."""
-        fewer = f"--chunk {max(1, len(tokens) // 2)}"
+        # A path of calls passes a position once (§7), at one start and depth: a key for each position is enough.
+        keys, fewer = position_keys(self.key, done, len(tokens)), f"--chunk {max(1, len(tokens) // 2)}"
         with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             statistics = position_statistics(
                 *(target, draft, tokens, self.sampling),
                 race=self.race,
                 sampled=self.sampled,
                 judged=self.judged,
+                keys=keys,
                 **options,
             )
         return {column: values.cpu() for column, values in statistics.items()}

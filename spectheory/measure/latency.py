@@ -6,7 +6,8 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -19,7 +20,7 @@ import torch
 
 from spectheory.checks import whole
 from spectheory.cost import LatencyTable, TimedGroup
-from spectheory.cost.table import ROUNDS
+from spectheory.cost.table import PASSES, ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
@@ -35,13 +36,13 @@ from spectheory.trace.parquet import parts_of
 BURST = 3
 """Draft passes, or plain steps, in a row."""
 _LONGER = 64
-"""Pairs that a head reads beyond its context before it reads its context again."""
+"""Pairs, or an eighth of its context, that a head reads beyond it before it reads the context again."""
 
 
 class WarmModel:
     """A model with `context` tokens in its cache; `layers` are the hidden states that a head takes of it."""
 
-    longer: Sequence[int] = ()
+    firsts: Collection[int] = ()
 
     def __init__(self, model: Model, vocabulary: int, context: int, layers: Sequence[int] = ()) -> None:
         self.model, self.vocabulary, self.context, self.layers = model, vocabulary, context, layers
@@ -84,12 +85,13 @@ class WarmHead:
     """A head after `context` pairs of its target. A pass includes embeddings and the output matrix.
 
     The first pass of a call reads pairs; the others of an autoregressive head are on drafted tokens. A parallel head
-    has one pass: on m tokens it reads one pair and drafts m, or as many as it can, and reads more pairs instead.
+    has one pass: on m tokens it reads one pair and drafts m, or as many as it can. `firsts` are the pairs that the
+    first pass of a call reads, the last token and what was accepted: those of `sizes` that a call of it can reach.
     """
 
     keeps = True
 
-    def __init__(self, pair: ModelPair, context: int, longest: int) -> None:
+    def __init__(self, pair: ModelPair, context: int, sizes: Sequence[int]) -> None:
         head = pair.draft.head
         assert head is not None
         self.model, self.head, self.context, self.vocabulary = pair.draft, head, context, pair.vocabulary
@@ -97,9 +99,8 @@ class WarmHead:
             ids = torch.arange(context) % pair.vocabulary
             Reading(pair.target, pair.vocabulary).read(ids[None])
             self._hidden = states.take()[0].to(pair.draft.device, head.dtype)
-        most = head.trained if head.deepest is None else head.deepest
-        self.longer = (2 * min(most, longest),) if head.parallel else ()
-        self._most, self.reading = most, head.reading()
+        self._most, self.reading = head.trained if head.deepest is None else head.deepest, head.reading()
+        self.firsts = sizes if head.deepest is None else sizes[: bisect_left(sizes, head.deepest + 1) + 1]
         self._begin()
 
     def _begin(self) -> None:
@@ -114,18 +115,23 @@ class WarmHead:
         """Seconds of one pass on `tokens`, with logits after all of them (`keep`) or after the last."""
         if not self.head.parallel and keep > 1 and self.head.deepest != 1:
             return self._extended([tokens])[0]
-        drafts = min(tokens, self._most) if self.head.parallel else 1
-        return self._first(tokens - drafts + 1, drafts)
+        return self.first(1, min(tokens, self._most) if self.head.parallel else 1)
 
     def burst(self, tokens: int) -> list[float]:
-        """Seconds of the passes of a chain, one after the other; of a parallel head the same pass several times."""
+        """Seconds of the passes of a chain, one after the other; of a parallel head the same pass several times.
+
+        On more than one token these are levels of a tree, which only a call's later passes read.
+        """
         if self.head.parallel or self.head.deepest == 1:
             return [self.run(tokens, keep=1) for _ in range(BURST)]
-        return [self._first(tokens, 1), *self._extended([tokens] * (min(BURST, self.head.deepest or BURST) - 1))]
+        if tokens > 1:
+            return [self.run(tokens, keep=tokens) for _ in range(BURST)]
+        return [self.first(1), *self._extended([1] * (min(BURST, self.head.deepest or BURST) - 1))]
 
-    def _first(self, pairs: int, drafts: int) -> float:
-        """Seconds of reading pairs and drafting after the last."""
-        if self.reading.pairs + pairs > self.context + _LONGER + 2 * self._most:
+    def first(self, pairs: int, drafts: int | None = None) -> float:
+        """Seconds of reading pairs and drafting after the last: what a first pass drafts, or so many."""
+        drafts = drafts or (self._most if self.head.parallel else 1)
+        if self.reading.pairs + pairs > self.context + max(_LONGER, self.context // 8) + 2 * self._most:
             self._begin()
         reading, last = self.reading, torch.tensor([self.reading.pairs + pairs - 1], device=self.model.device)
         hidden = self._hidden[torch.arange(pairs) % self.context]
@@ -209,9 +215,10 @@ def measure_latency(
     With `loop` each group also times our decoding loop with that sampling
     (:func:`~spectheory.measure.loop_time.time_loop`).
 
-    Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`WarmHead`). The target's passes on
-    two tokens or more include taking the hidden states for it; the plain step does not, as plain decoding needs none.
-    ``hidden_states`` of the provenance has the seconds that taking them adds to a pass on one token.
+    Of a draft head, m are the drafted tokens that a pass reads, and the first pass of a call is also timed by the pairs
+    that it reads (:class:`WarmHead`). The target's passes on two tokens or more include taking the hidden states for
+    it; the plain step does not, as plain decoding needs none. ``hidden_states`` of the provenance has the seconds that
+    taking them adds to a pass on one token.
     """
     timing = Timing(pair, context, tokens, rounds, warm_up, budget or Budget(), loop, seed, on_progress)
     timing.reach(1.0)
@@ -280,7 +287,7 @@ class Timing:
             _place_anew(model)
         target = WarmModel(self.pair.target, vocabulary, self.context, head.layers if head else ())
         draft = (
-            WarmHead(self.pair, self.context, max(self.tokens))
+            WarmHead(self.pair, self.context, self.tokens)
             if head
             else WarmModel(
                 replace(self.pair.draft, common=None), min(vocabulary, self.pair.draft.outputs), self.context
@@ -310,9 +317,8 @@ class Timing:
             seed = self.seed + len(self.groups)
             loop = time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
         return TimedGroup(
-            {m: times[who, m] for who, m in times if who == "target"},
-            {m: times[who, m] for who, m in times if who == "draft"},
-            loop,
+            **{who: {m: times[one, m] for one, m in times if one == who} for who in PASSES},
+            loop=loop,
             rounds=len(rounds.plain),
             seconds=watch.seconds,
             others=watch.others,
@@ -322,7 +328,7 @@ class Timing:
 
     def _provenance(self) -> dict[str, Any]:
         table = LatencyTable.of(self.groups, self.context)
-        entries = {(who, m): one for who in ("target", "draft") for m, one in getattr(table, who).items()}
+        entries = {(who, m): one for who in PASSES for m, one in getattr(table, who).items()}
         seconds = {key: one.best for key, one in entries.items()}
         widths = {key: share(key, seconds) * (one.high - one.low) / one.best for key, one in entries.items()}
         reasons = [group.stopped for group in self.groups]
@@ -361,7 +367,9 @@ def _place_anew(model: Model) -> None:
 
 def _taking(groups: Sequence[TimedGroup]) -> Interval:
     """Seconds that taking hidden states adds to a plain step, with the 95% interval over groups (statistical)."""
-    both = [replace(one, target={1: one.target[1], 2: one.with_hidden_states or 0.0}, draft={}) for one in groups]
+    both = [
+        replace(one, target={1: one.target[1], 2: one.with_hidden_states or 0.0}, draft={}, first={}) for one in groups
+    ]
     table = LatencyTable.of(both, 0)
     return table.target[2] + -table.target[1].best
 
@@ -421,6 +429,7 @@ def differences(
     same["context"] = table.context == context
     same["tokens of a pass"] = max(table.target) >= longest
     same["groups of rounds"] = bool(table.groups)
+    same["first passes"] = pair.draft.head is None or bool(table.first)
     same["loop"] = table.loop is not None
     same["sampling"] = table.provenance.get(LOOP_SAMPLING, asdict(AS_MODELS_DO)) == asdict(sampling)
     same["width of its intervals"] = budget is None or not _could_be_narrower(table, budget)
@@ -442,8 +451,8 @@ def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int],
     For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at
     others in every round, and each of these after a target's pass.
     """
-    taken: Round = {("draft", m): draft.run(m, keep=m) for m in draft.longer}
-    drafted = bool(taken)  # whether the last pass was a draft's
+    taken: Round = {}
+    drafted = False  # whether the last pass was a draft's
     bursts: dict[Pass, list[list[float]]] = {}
     sizes = sizes if len(sizes) > 1 else [*sizes, *sizes]
     drafts = [("draft", m) for m in DRAFT_TOKENS]
@@ -463,6 +472,11 @@ def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int],
         if m > 1:
             taken["target", m] = target.run(m, keep=m)
             drafted = False
+        if m in draft.firsts:
+            if drafted:
+                target.run(1, keep=1)
+            taken["first", m] = draft.first(m)  # type: ignore[union-attr]  # a head
+            drafted = True
         if index in _places(0, len(sizes)):
             for step in targets[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
                 passes = [target.run(1, keep=1, alone=step == PLAIN) for _ in range(BURST)]

@@ -15,7 +15,7 @@ from spectheory.cost import LoopTime
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Parallel, Shape
 from spectheory.measure.decoders import Call, Method, decode
-from spectheory.measure.heads.base import PAIR_BEFORE, Head
+from spectheory.measure.heads.base import PAIR_BEFORE
 from spectheory.measure.pair import ModelPair
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
@@ -39,28 +39,21 @@ def time_loop(
 ) -> LoopTime:
     """Seconds of our decoding loop outside the passes, from a few calls after one text of `context` tokens (estimate).
 
-    Every setting of :data:`CALIBRATION` is decoded once. Its median time of a call outside the passes is taken in units
-    of the median pass of plain decoding, times the plain step, which takes `plain` seconds. The five numbers of
-    :class:`~spectheory.cost.LoopTime` are their non-negative least squares fit; rules differ by up to a third. The fit
-    holds for one sampling: pmfs with a cut or at temperature 0 take several times longer to compute.
+    Every setting of :data:`CALIBRATION` that is no deeper than a head drafts is decoded once, trees of a parallel head
+    in one pass. Its median time of a call outside the passes is taken in units of the median pass of plain decoding,
+    times the plain step, which takes `plain` seconds. The five numbers of :class:`~spectheory.cost.LoopTime` are their
+    non-negative least squares fit; rules differ by up to a third. The fit holds for one sampling: pmfs with a cut or at
+    temperature 0 take several times longer to compute.
     """
-    methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
+    head = pair.draft.head
+    deepest = math.inf if head is None or head.deepest is None else head.deepest
+    methods = [Method("plain"), *(Method(rule, shape) for rule, shape in CALIBRATION if shape.depth <= deepest)]
     prompt = _prompt(pair, context, methods)
     (alone, *others) = (_calls(pair, prompt, method, sampling, seed) for method in methods)
     unit = plain / statistics.median(call.target_seconds for call in alone)
-    parallel = pair.draft.head is not None and pair.draft.head.parallel
     shapes = [method.shape for method in methods if isinstance(method.shape, Shape)]
-    passes = [shape.by(Parallel()) if parallel else shape for shape in shapes]
+    passes = [shape.by(Parallel()) if head is not None and head.parallel else shape for shape in shapes]
     return fit_loop(passes, [unit * _outside(calls) for calls in others], unit * _outside(alone))
-
-
-def _calibration(head: Head | None) -> list[tuple[str, Shape]]:
-    """What a draft can decode: a parallel head chains, each head as deep as it goes."""
-    if head is None:
-        return list(CALIBRATION)
-    most = math.inf if head.deepest is None else head.deepest
-    wanted = [each for each in CALIBRATION if not head.parallel or each[1].is_chain]
-    return [(rule, shape) for rule, shape in wanted if shape.depth <= most]
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:

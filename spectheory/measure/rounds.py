@@ -44,7 +44,7 @@ class Budget:
 
 
 Pass: TypeAlias = tuple[str, int]
-"""A model and the tokens that its pass reads."""
+"""What a table has times of (:data:`spectheory.cost.table.PASSES`), and the tokens that the pass reads."""
 PLAIN: Pass = ("target", 1)
 """The plain step, the unit of every round."""
 Round = dict[Pass, float]
@@ -96,8 +96,8 @@ class Rounds:
 def share(key: Pass, seconds: dict[Pass, float]) -> float:
     """The largest share that a pass can have of a call that needs it.
 
-    Of a draft pass on m > 2 tokens it is d_m / (d_m + t_m), of a target's pass t_m / (t_m + d_1), and 1 of a draft
-    step, whose ratio is c itself.
+    Of a draft pass on m > 2 tokens it is d_m / (d_m + t_m), of a target's pass t_m / (t_m + d_1), of a head's first
+    pass d_m / (d_m + t_1), and 1 of a draft step, whose ratio is c itself.
 
     Examples
     --------
@@ -107,4 +107,6 @@ def share(key: Pass, seconds: dict[Pass, float]) -> float:
     (who, tokens), duration = key, seconds[key]
     if who == "draft":
         return duration / (duration + (seconds.get(("target", tokens), 0.0) if tokens > 2 else 0.0))
+    if who == "first":
+        return duration / (duration + seconds[PLAIN])
     return duration / (duration + seconds[("draft", 1)])

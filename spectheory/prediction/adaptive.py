@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
-from spectheory.cost.model import Ends
+from spectheory.cost.model import Ends, reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.history import POLICIES
@@ -29,7 +29,7 @@ from spectheory.drafting.stopping import STOPPING, StoppingRule, TokenBelow, Top
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
-from spectheory.prediction.call_times import exactly, stopped_seconds, sum_of
+from spectheory.prediction.call_times import exactly, late_calls, stopped_seconds, sum_of
 from spectheory.prediction.history import by_history, known_by
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts, deviation, interval
 from spectheory.prediction.paths import by_text
@@ -112,11 +112,9 @@ def call_seconds(cost: CostModel, chain: Chain) -> tuple[Floats, Floats]:
     depths = range(1, chain.k + 1)
     chains = [chain.by(Cut(0, ())), *map(chain.of_length, depths)]
     times = np.array([cost.call(each).best for each in chains])
-    if not cost.reads_accepted:
-        return times, np.zeros(len(times))
     passes = chains[1:2] if chains[-1].passes[0] == 1 else chains[1:]  # a first pass on one token, whatever follows
     slopes = [
-        (cost.call(each, float(accepted)).best - alone) / accepted
+        (cost.call(each, reads_besides(cost, accepted, 0)).best - alone) / accepted
         for each, alone in zip(passes, times[1:].tolist(), strict=False)
         for accepted in depths
     ]
@@ -229,10 +227,9 @@ def _seconds(
     drafts: DraftedLengths, shape: Shape, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
 ) -> float:
     """Estimated time of some texts, by the calls that stop: too long, if anything, where the target is cut."""
-    calls = float(drafts.calls[texts].sum())
+    calls = drafts.calls[texts].sum()
     at_least = drafts.stopping[texts].sum(axis=0)
     at_least = np.clip(at_least, drafts.low[texts].sum(axis=0), drafts.high[texts].sum(axis=0))
     times = stopped_seconds(cost, shape)
-    tokens, full = float(lengths[texts].sum()), float(drafts.full[texts].sum())
-    late = (tokens - calls) / shape.nodes if cost.reads_accepted else full
+    late = late_calls(cost, lengths[texts].sum(), calls, drafts.full[texts].sum(), shape.nodes)
     return float(exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])

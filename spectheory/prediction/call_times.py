@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
-from spectheory.cost.model import Ends
+from spectheory.cost.model import Ends, reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Shape
 from spectheory.intervals import Interval, Kind
@@ -68,10 +68,18 @@ def speedup_of_chain(
     is on accepted + 1 tokens: its mean time is taken between those on the fewest and the most. Where the time is linear
     in tokens it is exact but for what a text's last call accepts, which counts as read; else it is an estimate.
     """
-    late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
-    late = np.clip(late, 0.0, calls)
-    timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0.0, float(most))))
+    most = reads_besides(cost, shape.depth, 1)
+    late = late_calls(cost, tokens, calls, full, shape.depth)
+    timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0, most)))
     return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
+
+
+def late_calls(cost: CostModel, tokens: Floats, calls: Floats, full: Floats, depth: int) -> Floats:
+    """How many calls with the longest first draft pass read as much as all `calls` do, whose drafts are `depth` deep.
+
+    With the shortest they read one token each.
+    """
+    return np.clip(reads_besides(cost, (tokens - calls) / depth, full), 0.0, calls)
 
 
 @dataclass(frozen=True)
@@ -158,7 +166,7 @@ def stopped_speedup(
     drafts = sum_of(groups)
     calls = prompts.sum(drafts.calls)
     k = groups[0][0].nodes
-    late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(drafts.full), 0.0, calls)
+    late = late_calls(cost, tokens, calls, prompts.sum(drafts.full), k)
 
     def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
         each = [stopped_seconds(model, shape) for shape, _ in groups]
@@ -207,10 +215,10 @@ def exactly(calls: Floats, at_least: Floats) -> Floats:
 
 
 def stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
-    """Time of a call that drafts 0, ..., k tokens, then what one after a full acceptance takes besides, ``[k + 2]``."""
+    """Time of a call that drafts 0, ..., k tokens, then what the longest first pass takes besides, ``[k + 2]``."""
     times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.nodes + 1)]
-    more = float(shape.nodes) if cost.reads_accepted else 1.0
-    return np.array([*times, cost.call(shape.cut(shape.nodes), more).best - times[-1]])
+    longest = cost.call(shape.cut(shape.nodes), reads_besides(cost, shape.nodes, 1)).best
+    return np.array([*times, longest - times[-1]])
 
 
 def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interval:

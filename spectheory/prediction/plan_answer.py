@@ -26,14 +26,14 @@ from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.prediction import planned
-from spectheory.prediction.recorded import check_depth, recorded_rules
+from spectheory.prediction.recorded import check_as_recorded, check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import calls_by_shape, grown_rules, measured_shape
 from spectheory.prediction.stopped import check_stops
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
-from spectheory.verification import GrownMatch, PathRule, RankRule
+from spectheory.verification import GrownMatch, PathRule, RankRule, RecordedMatch
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import missing, within
 from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, all_rules, path_rule, read_rules
@@ -317,12 +317,22 @@ def named_rules(
 ) -> list[PathRule] | None:
     """Rules, or those of the given names; None where none are asked for. ``all`` are the lossless ones of these traces.
 
+    None too where the traces hold the accepted lengths of logs, and these are what the rules accept (§10).
+
     Examples
     --------
     >>> [rule.name for rule in named_rules(["race", "lookup", "race"])]
     ['race', 'lookup']
     """
-    return None if rules is None else read_rules(rules, path_rule, lambda: _lossless(traces))
+    if rules is None:
+        return None
+    named = read_rules(rules, path_rule, lambda: _lossless(traces))
+    others = [rule for rule in named if not isinstance(rule, RecordedMatch)]
+    recorded = [trace for trace in traces if trace.recorded]
+    for trace in recorded:
+        for rule in others:
+            check_as_recorded(trace, rule)
+    return None if recorded and len(others) == len(named) else named
 
 
 def _lossless(traces: Sequence[Trace]) -> list[PathRule]:

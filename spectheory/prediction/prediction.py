@@ -14,7 +14,7 @@ from operator import add
 from spectheory import truncated
 from spectheory.checks import instance, several
 from spectheory.cost import CostModel, iid_tokens_per_call
-from spectheory.cost.model import Ends, a_cost
+from spectheory.cost.model import Ends, a_cost, reads_besides
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.drafting.tree import a_shape
 from spectheory.errors import SettingError, argument
@@ -213,7 +213,7 @@ class _CostAtBound(CostModel):
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
         """Time of a call at the one share."""
-        return self.cost.call(shape, self.share * (shape.depth if self.cost.reads_accepted else 1))
+        return self.cost.call(shape, self.share * reads_besides(self.cost, shape.depth, 1))
 
     def errors(self) -> Iterator[Ends]:
         """Those of the cost model, at the one share."""

@@ -268,6 +268,8 @@ def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedRea
         if temperature is None
         else f"Recorded at temperature {temperature:g}; other settings accept other lengths.",
     ]
+    if temperature == 0:
+        lines.append("At temperature 0 every rule that verifies a chain of the draft's tokens accepts these lengths.")
     for each in drafts:
         if each.recut is None:
             continue

@@ -212,6 +212,14 @@ COLUMNS: dict[str, Column] = {
     "start_draft_scale": _by_start(
         Column("largest absolute logit of the draft, by start and depth", unit="nats"), _LOG_BITS
     ),
+    "start_distinct_rank": _by_start(
+        _law(
+            "estimate of P(R = r | token) of recursive rejection over distinct candidates, by start and depth; "
+            "unbiased (R3, §10)",
+            DISTINCT_RANKS,
+        ),
+        _LAW_BITS,
+    ),
     "grown_match": Column(
         "depth to which the text lies in the tree that the draft grows at this start (§10)",
         "integer",

@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
+from spectheory.cost import ConstantRatio, LatencyTable, LoopTime, ModelShape, Roofline
+from spectheory.cost.model import reads_besides
 from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, ModelPair, differences, latency, measure, measure_latency
-from spectheory.measure.decoders import Call
+from spectheory.measure import MeasureSettings, ModelPair, differences, latency, loop_time, measure, measure_latency
+from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads import load
+from spectheory.measure.heads.base import PAIR_BEFORE
 from spectheory.measure.validation.answer import _by_table, _made_by_table, _TraceExpectation
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction import plan, predict
@@ -36,6 +39,7 @@ SECOND = Interval.exact
 TARGET = {1: SECOND(1.0), 2: SECOND(1.1), 16: SECOND(1.5)}
 DRAFT = {1: SECOND(0.10), 2: SECOND(0.12), 4: SECOND(0.2), 16: SECOND(0.5)}
 KIND = {"draft": {"kind": "eagle3", "parallel": False}}
+WIDE = {1: Interval(0.2, 0.3, 0.4, "statistical"), 2: Interval(0.33, 0.35, 0.4, "statistical")}
 HEADS, MODELS = LatencyTable(TARGET, DRAFT, 64, KIND), LatencyTable(TARGET, DRAFT, 64)
 
 
@@ -58,6 +62,22 @@ def test_the_first_pass_of_a_head_is_on_all_that_was_accepted() -> None:
     assert np.isclose(HEADS.call(Chain(3), 0.5).best, verify + 0.11 + 0.2)
     assert np.isclose(HEADS.call(Chain(3), 1.0).best, MODELS.call(Chain(3), 1.0).best)
     assert np.isclose(HEADS.call(Chain(3)).best, verify + 0.3)
+
+
+def test_a_first_pass_takes_what_was_timed_of_it() -> None:
+    """By hand, where reading pairs costs other seconds than drafted tokens; without these times the latter stand."""
+    timed = dataclasses.replace(HEADS, first={1: SECOND(0.3), 2: SECOND(0.35), 4: SECOND(0.75)})
+    for shape, drafting in ((Chain(3), 0.3), (KAry((2, 1)), 0.1 + 0.12), (Chain(3, schedule=Parallel()), 0.16)):
+        verify = HEADS.target_pass(shape.nodes + 1).best
+        for more, extra in ((0.0, 0.0), (1.0, 0.05), (2.0, 0.25), (0.5, 0.025)):
+            assert np.isclose(timed.call(shape, more).best, verify + drafting + extra)
+    assert not np.isclose(timed.call(Chain(3), 2.0).best, HEADS.call(Chain(3), 2.0).best)
+    with pytest.raises(SettingError, match="a first draft pass reads 5 tokens: latencies were measured up to 4"):
+        timed.call(Chain(4), 4.0)
+    ends = [low.call(Chain(3), 1.0).best for low, _ in dataclasses.replace(timed, first=WIDE).errors()]
+    assert sorted(np.array(ends) - timed.call(Chain(3), 1.0).best) == pytest.approx([-0.02, 0.1])
+    with pytest.raises(SettingError, match="first passes cover"):
+        dataclasses.replace(HEADS, first={2: SECOND(0.35)})
 
 
 def test_a_parallel_head_makes_one_pass() -> None:
@@ -122,6 +142,27 @@ def test_copied_drafts_beside_a_head_cost_nothing() -> None:
     assert drafted(path_rule("lookup"), Chain(3), parallel=True).passes == ()
 
 
+def test_the_least_acceptance_of_a_head_pays_for_what_its_first_pass_reads() -> None:
+    """By hand at the two-token line: 1 + a = t(2) + d(1) + a (d(2) - d(1)); a model reads the same at k = 1.
+
+    The control: at k = 2 they differ, since a head reads every accepted token and a model those of full calls.
+    """
+    tables = [LatencyTable({1: SECOND(1.0), 2: SECOND(1.1), 3: SECOND(1.2)}, DRAFT, 64, kind) for kind in (KIND, {})]
+    trace = trace_of(kind="eagle3", parallel=False)
+    points = [break_even(predict(trace, TokenVerification(), Chain(1), table), table, 1) for table in tables]
+    for point in points:
+        assert point.least_acceptance == pytest.approx((1.1 + 0.1 - 1) / (1 - 0.02), rel=1e-12)
+    flat = [dataclasses.replace(table, target={1: SECOND(1.0), 2: SECOND(9.0), 3: SECOND(1.5)}) for table in tables]
+    head, model = (break_even(predict(trace, TokenVerification(), Chain(2), each), each, 2) for each in flat)
+    assert (head.least_acceptance_k, model.least_acceptance_k) == (2, 2)
+    a, b = head.least_acceptance, model.least_acceptance
+    assert a is not None
+    assert b is not None
+    assert 1 + a + a**2 == pytest.approx(1.5 + 0.2 + 0.02 * (a + a**2) + (0.04 - 0.02) * max(a + a**2 - 1, 0))
+    assert 1 + b + b**2 == pytest.approx(1.5 + 0.2 + 0.02 * b**2)
+    assert a > b + 1e-3
+
+
 # What a validation expects of timed calls
 
 
@@ -181,7 +222,7 @@ def test_tables_of_heads(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     pair = with_head(tiny_pair, kind)
     table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), rounds=1, warm_up=0)
     assert set(table.target) == {1, 2, 4, 8}
-    assert set(table.draft) == ({1, 2, 4, 8, 12} if kind.parallel else {1, 2, 4, 8})
+    assert set(table.draft) == set(table.first) == {1, 2, 4, 8}
     assert table.reads_accepted
     taken = table.provenance["hidden_states"]
     assert taken["layers"] == [0, 2]
@@ -204,34 +245,57 @@ def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch:
                     return original(self, one, other)
 
                 monkeypatch.setattr(reading, name, noted)
-    head = latency.WarmHead(with_head(tiny_pair), 20, 8)
+    head = latency.WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
+    assert list(head.firsts) == [1, 2, 8]
+    seen.clear()
+    head.burst(1)
+    assert seen == [("read", 1, 1), *[("extend", 1, 1)] * (latency.BURST - 1)]
     seen.clear()
     head.burst(2)
-    assert seen == [("read", 2, 2), *[("extend", 2, 2)] * (latency.BURST - 1)]
+    head.first(5)
+    assert seen == [*[("extend", 2, 2)] * latency.BURST, ("read", 5, 5)]
     seen.clear()
     head.run(5, keep=5)
     assert seen == [("extend", 5, 5)]
-    parallel = latency.WarmHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, 8)
-    assert parallel.longer == (8,)
+    parallel = latency.WarmHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, [1, 2, 4, 8, 16])
+    assert list(parallel.firsts) == [1, 2, 4, 8], "it accepts four drafts at most"
     seen.clear()
     parallel.run(3, keep=3)
-    parallel.run(6, keep=6)
+    parallel.first(5)
     assert [each for each in seen if each[0] == "block"] == [("block", 1, 3), ("block", 1, 4)]
-    assert [each[1] for each in seen if each[0] == "read"] == [1, 1, 3, 3], "the toy hands what it reads on"
+    assert [each[1] for each in seen if each[0] == "read"] == [1, 1, 5, 5], "the toy hands what it reads on"
+
+
+@pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
+def test_first_passes_of_a_decoder_read_what_the_table_counts(
+    kind: type[ToyHead], tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Call by call; the control: one token, or two after a full acceptance, is what a draft model reads."""
+    pair, read = with_head(tiny_pair, kind), list[int]()
+    reading = type(pair.draft.network.reading())
+    original = reading.read
+    monkeypatch.setattr(reading, "read", lambda self, *given: (read.append(len(given[1])), original(self, *given))[1])
+    prompt, method = torch.arange(12) % pair.vocabulary, Method("topk", KAry((4, 2)))
+    (text,) = decode(pair, [prompt], method, sampling=Sampling(0.8), tokens=60, seed=1)
+    before = [len(prompt) - PAIR_BEFORE, 0, *(call.accepted for call in text.calls[:-1])]  # the prompt, then calls
+    drafted = sum(call.drafted > 0 for call in text.calls)
+    assert read == [before[0], *(1 + reads_besides(HEADS, more, 0) for more in before[1 : 1 + drafted])]
+    full = [int(call.last == "bonus") for call in text.calls[:-1]]
+    assert read[2:] != [1 + reads_besides(MODELS, 0, more) for more in full[: drafted - 1]]
 
 
 def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> None:
-    head = latency.WarmHead(with_head(tiny_pair), 20, 8)
+    head = latency.WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
     most = 0
     for _ in range(60):
-        head.burst(2)
+        head.first(2)
         most = max(most, head.reading.pairs)
     assert 20 + 40 < most <= 20 + 64 + 8
 
 
 @pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
 def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
-    """Chains of a parallel head, all shapes of another; the table is known again as the pair's."""
+    """Chains and trees; the table is known again as the pair's."""
     pair = with_head(tiny_pair, kind)
     table = measure_latency(pair, context=9, tokens=(1, 2, 8), rounds=1, warm_up=0, loop=Sampling())
     assert table.loop is not None
@@ -239,6 +303,31 @@ def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> No
     wanted = {"context": 9, "longest": 8, "sampling": Sampling()}
     assert differences(table, pair, **wanted) == ()
     assert differences(table, tiny_pair, **wanted) == ("draft",)
+    assert "first passes" in differences(dataclasses.replace(table, first={}, groups=()), pair, **wanted)
+
+
+@pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
+def test_the_loop_of_a_head_s_trees(kind: type[ToyHead], tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoded trees give what siblings take, in as many draft passes as the head makes; chains alone would say 0."""
+    pair, shapes = with_head(tiny_pair, kind), [shape for _, shape in loop_time.CALIBRATION]
+    true, decoded = LoopTime(plain=0.5, call=0.0, draft_pass=0.2, node=0.01, tree=0.3), loop_time._calls
+
+    def as_true(*given: Any) -> list[Call]:
+        calls, shape = decoded(*given), given[2].shape
+        outside = true.of(shape.by(Parallel()) if kind.parallel else shape) if shape else true.plain
+        assert shape is None or {call.drafted for call in calls} == {shape.nodes}, "the whole tree is drafted"
+        return [
+            dataclasses.replace(call, draft_seconds=0.0, target_seconds=1.0, seconds=1.0 + outside) for call in calls
+        ]
+
+    monkeypatch.setattr(loop_time, "_calls", as_true)
+    fit = loop_time.time_loop(pair, 9, 1.0)
+    made = [shape.by(Parallel()) if kind.parallel else shape for shape in shapes]
+    for shape in made:
+        assert fit.of(shape) == pytest.approx(true.of(shape))
+    chains = [shape for shape in made if shape.is_chain]
+    blind = loop_time.fit_loop(chains, [true.of(shape) for shape in chains], true.plain)
+    assert (blind.tree, fit.tree) == (0.0, pytest.approx(true.tree))
 
 
 def test_a_measured_head_is_predicted(tiny_pair: ModelPair, tmp_path: Any) -> None:

@@ -210,8 +210,8 @@ def test_models_without_a_cache_read_everything_again(tiny_pair: ModelPair) -> N
 class Clock:
     """Stands for a model: a pass takes what it reads, a draft's first one after the target's 1 more; it is listed."""
 
-    def __init__(self, name: str, listed: list[Pass], longer: Sequence[int] = (), layers: Sequence[int] = ()) -> None:
-        self.name, self.listed, self.longer, self.layers = name, listed, longer, layers
+    def __init__(self, name: str, listed: list[Pass], firsts: Sequence[int] = (), layers: Sequence[int] = ()) -> None:
+        self.name, self.listed, self.firsts, self.layers = name, listed, firsts, layers
 
     def run(self, tokens: int, keep: int, *, alone: bool = False) -> float:
         """Seconds of a pass."""
@@ -220,22 +220,27 @@ class Clock:
         self.listed.append((TAKING if taking else self.name, tokens))
         return tokens + 0.5 * taking + fresh
 
+    def first(self, pairs: int) -> float:
+        """Seconds of a call's first pass."""
+        return self.run(pairs, keep=1)
+
     def burst(self, tokens: int) -> list[float]:
         """Seconds of a chain's passes."""
         return [self.run(tokens, keep=1) for _ in range(BURST)]
 
 
-@pytest.mark.parametrize("longer", [(), (8,), (64,)])
+@pytest.mark.parametrize("head", [False, True])
 @pytest.mark.parametrize("sizes", [[1], [1, 2], [1, 4], [1, 2, 4], [1, 4, 16, 64]])
-def test_a_round_has_every_pass_and_drafts_after_the_target(sizes: list[int], longer: tuple[int, ...]) -> None:
-    """Each burst of drafts follows the target, wherever the round has it."""
+def test_a_round_has_every_pass_and_drafts_after_the_target(sizes: list[int], head: bool) -> None:
+    """Each burst of drafts and each first pass follows the target, wherever the round has it."""
     listed: list[Pass] = [PLAIN]
-    draft, target = Clock("draft", listed, longer), Clock("target", listed, layers=(1,) if longer else ())
-    passes = {PLAIN, *([TAKING] if longer else []), *(("target", m) for m in sizes)}
-    passes |= {("draft", m) for m in (*DRAFT_TOKENS, *sizes, *longer)}
+    draft, target = Clock("draft", listed, sizes if head else ()), Clock("target", listed, layers=(1,) if head else ())
+    passes = {PLAIN, *([TAKING] if head else []), *(("target", m) for m in sizes)}
+    passes |= {("draft", m) for m in (*DRAFT_TOKENS, *sizes)} | {("first", m) for m in draft.firsts}
     for number in range(2 * len(sizes)):
         taken = _round(draft, target, sizes, number)  # type: ignore[arg-type]
         assert taken.keys() == passes
         for step in [("draft", m) for m in DRAFT_TOKENS]:
             assert taken[step] == pytest.approx(step[1] + 1 / BURST)
         assert all(taken[who, m] == m for who, m in taken if who == "target")
+        assert all(taken["first", m] == m + 1 for m in draft.firsts)

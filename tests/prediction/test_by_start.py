@@ -35,7 +35,8 @@ from tests.made_up import all_refused, head_columns
 from tests.made_up import by_start as rewritten
 
 DEPTH = 4
-READ = ("token", "block", "argmax", "greedy", "independent", "race", "poisson", "recursive", "topk")
+RANKED = ("race", "poisson", "recursive", "recursive-distinct", "topk")
+READ = ("token", "block", "argmax", "greedy", "independent", *RANKED)
 ROUNDING = 1e-12
 """Sums of some hundred products near one."""
 
@@ -156,7 +157,11 @@ test_what_is_not_recorded_is_refused = all_refused(
             TraceError,
             "the trace has no start_race_rank",
         ),
-        "distinct": (asked("recursive-distinct", Batch(2)), TraceError, "the trace has no distinct_rank"),
+        "distinct law without": (
+            asked("recursive-distinct", Batch(2), lambda: without("start_distinct_rank")),
+            TraceError,
+            "the trace has no start_distinct_rank",
+        ),
         "bias": (
             lambda: bias_tradeoff(without("start_total_variation"), 2, [0.1]),
             TraceError,

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import torch
 
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft, check_comparable, engine_settings
 from spectheory.deployment.ranking import rank_drafts
+from spectheory.distributions import Sampling
 from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.judging.readings import readings
+from spectheory.measure import ModelPair
+from spectheory.measure.decoders import Decoded, Method, decode
 from spectheory.prediction import plan, predict
 from spectheory.prediction.recorded import BEST, check_depth, free_part, recorded_rules
 from spectheory.prediction.recorded_readings import _recut_share, recorded_readings
@@ -23,6 +28,7 @@ from spectheory.trace import TextInfo, Trace, read_any
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.evaluations import SPECDECODE_BENCH
 from spectheory.verification import TokenVerification
+from tests.toy_heads import with_head
 from tests.trace.recorded_sample import DRAFTED, SAMPLE, copied
 
 LINES: list[dict[str, Any]] = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
@@ -170,6 +176,59 @@ def test_what_lengths_do_not_say_is_refused_in_one_line() -> None:
     drafts = [Draft(name, each, ConstantRatio(0.1)) for name, each in (("log", trace), ("pair", pair))]
     with pytest.raises(SettingError, match=r"log holds accepted lengths of a log, pair a measured pair.*on its own"):
         check_comparable(drafts)
+
+
+def test_lengths_of_a_head_hold_under_other_rules_at_temperature_0(tiny_pair: ModelPair) -> None:
+    """Lengths that our decoder accepts from every start with argmax drafts give its calls under other rules, exactly.
+
+    The control: at temperature 1 the decoder makes other calls, and lengths of such a log are refused.
+    """
+    pair, prompt, deepest, tokens = with_head(tiny_pair), torch.arange(9), 4, 40
+
+    def decoded(rule: str, ids: torch.Tensor, k: int, count: int, temperature: float = 0.0) -> Decoded:
+        how: dict[str, Any] = {"sampling": Sampling(temperature), "tokens": count, "stop_at_end": False, "seed": 3}
+        return decode(pair, [ids], Method(rule, Chain(k)), **how)[0]
+
+    text = decoded("argmax", prompt, 1, tokens + deepest + 1).output_ids.tolist()
+    starts = (torch.cat([prompt, torch.tensor(text[:at], dtype=torch.int64)]) for at in range(tokens))
+    accepted = [decoded("argmax", ids, deepest, deepest + 1).calls[0].accepted for ids in starts]
+    assert len(set(accepted)) > 2
+    columns, settings = {"recorded_match": np.array(accepted)[:, None]}, {"sampling": {"temperature": 0.0}}
+    trace = Trace(columns, (TextInfo("1", tokens),), {"recorded": ["head"], "settings": settings})
+    for rule in ("token", "block", "race"):
+        for k in range(1, max(accepted) + 1):
+            (known,) = plan(trace, rules=rule, shapes=[Chain(k)]).predictions
+            assert known.rule.name == "head"
+            calls = len(decoded(rule, prompt, k, tokens).calls)
+            assert known.tokens_per_call.best == pytest.approx(tokens / calls, rel=1e-12), (rule, k)
+    assert len(decoded("token", prompt, 2, tokens, 1.0).calls) != len(decoded("token", prompt, 2, tokens).calls)
+    hot = replace(trace, provenance={"settings": {"sampling": {"temperature": 1.0}}})
+    for unknown in (hot, replace(trace, provenance={})):
+        with pytest.raises(TraceError, match="the rule 'token' is asked for, and the trace holds accepted lengths"):
+            plan(unknown, rules="token")
+
+
+def test_rules_that_may_accept_other_lengths_are_refused() -> None:
+    """Copied and grown drafts, hybrids, and a rule that accepts the right token half as often."""
+    trace = read_any(SAMPLE)
+    asked, alone = (plan(trace, rules=rules, k_max=3).predictions for rules in ("all", None))
+    assert asked == alone
+    for rule in ("lookup", "suffix", "grown", "lookup>token", Half()):
+        with pytest.raises(TraceError, match="and the trace holds accepted lengths alone"):
+            plan(trace, rules=rule)
+    assert plan(trace, rules=recorded_rules(trace)[:1], k_max=2).best.rule.name == "draft"
+    drafts = [Draft("log", trace, ConstantRatio(0.05))]
+    assert rank_drafts(drafts, rules=["token"]).best == rank_drafts(drafts).best
+
+
+@dataclass(frozen=True)
+class Half(TokenVerification):
+    """Accepts half as often as token verification."""
+
+    name: ClassVar[str] = "half"
+
+    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Any:  # noqa: D102
+        return super().acceptance(target, draft, k) / 2
 
 
 def test_a_trace_needs_scores_or_lengths(tmp_path: Path) -> None:

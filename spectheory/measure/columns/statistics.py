@@ -46,15 +46,15 @@ _OF_STARTS = ("draft_entropy", "draft_top", "race_g", "draft_rank", "greedy_agre
 """The sums and places that a draft has by start and depth."""
 
 
-def _by_start(p: Pmf, q: Pmf, at: Tensor, scratch: Tensor, *, race: bool) -> dict[str, Tensor]:
+def _by_start(p: Pmf, q: Pmf, at: Tensor, keys: Keys, buffers: Tensor, *, race: bool) -> dict[str, Tensor]:
     """Columns that a draft has by start and depth."""
     log_target, log_draft = _logs(p, q, at)
     sums = _compiled_sums if fits(p.pmf) else _draft_sums
-    totals = sums(p, q, at, log_target, log_draft, scratch)
+    totals = sums(p, q, at, log_target, log_draft, buffers)
     columns = {"log_draft": log_draft, **{name: totals[name] for name in _OF_STARTS}}
-    columns |= _rejections(p, q, log_target, log_draft, scratch, START_RANKS)
+    columns |= _rejections(p, q, log_target, log_draft, buffers, START_RANKS)
     if race:
-        columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch[1])[:, :START_RANKS]
+        columns |= _ranks(p, q, at, log_target, log_draft, keys, buffers)
     return columns
 
 
@@ -218,12 +218,20 @@ def _renyi(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
 
 def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
     """The columns of the race, of distinct candidates and of biased rules."""
-    scratch, log_target, log_draft = buffers[1], columns["log_target"], columns["log_draft"]
     return {
-        "race_acceptance": race_acceptance(p.pmf, q.pmf, scratch).to(widest(p.pmf)),
-        "race_rank": race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch),
-        "distinct_rank": distinct_ranks(p, q, at, log_target, log_draft, keys, buffers),
+        "race_acceptance": race_acceptance(p.pmf, q.pmf, buffers[1]).to(widest(p.pmf)),
+        **_ranks(p, q, at, columns["log_target"], columns["log_draft"], keys, buffers),
         "uno_loss": _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers),
+    }
+
+
+def _ranks(
+    p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, keys: Keys, buffers: Tensor
+) -> dict[str, Tensor]:
+    """The laws of ranks among distinct drafts."""
+    return {
+        "race_rank": race_ranks(p.pmf, q.pmf, log_target, log_draft, buffers[1]),
+        "distinct_rank": distinct_ranks(p, q, at, log_target, log_draft, keys, buffers),
     }
 
 
@@ -283,7 +291,7 @@ def _rows_at_once(logits: Tensor) -> int:
 def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
     """Columns that depend on both pmfs alone, of the tokens at places ``[rows, 1]``; `buffers` are overwritten."""
     if settings.by_start:
-        return _by_start(p, q, at, buffers, race=settings.race)
+        return _by_start(p, q, at, keys, buffers, race=settings.race)
     columns = by_position(p, q, at, buffers)
     if settings.judged:
         columns |= _output_masses(p, at, buffers[1])

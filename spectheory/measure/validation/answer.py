@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from spectheory.cost import LatencyTable
+from spectheory.cost.model import reads_besides
 from spectheory.distributions import Floats
 from spectheory.drafting import Shape
 from spectheory.intervals import CONFIDENCE, Interval
@@ -77,10 +78,10 @@ class _TraceExpectation:
 def _by_table(table: LatencyTable, known: _TraceExpectation) -> _CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
-    # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
-    most = known.shape.depth if table.reads_accepted else 1
-    late = (known.tokens_per_call - 1) / most if table.reads_accepted else known.full_share
-    without, with_ = (table.call(known.shape, more).best - verify for more in (0.0, float(most)))
+    # The time of a call is taken as linear in what its first pass reads.
+    most = reads_besides(table, known.shape.depth, 1)
+    late = reads_besides(table, known.tokens_per_call - 1, known.full_share) / most
+    without, with_ = (table.call(known.shape, more).best - verify for more in (0, most))
     verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
     return _CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
@@ -97,12 +98,11 @@ def _made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> _C
 def _pass_seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
     """Seconds in the draft's and the target's passes of one text's calls."""
     drafting = verifying = 0.0
-    late = 0  # the draft's first pass is on two tokens after a call in which every draft was accepted
+    late = 0
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
-        for number, width in enumerate(_passes(shape, call)):
-            drafting += table.draft_pass(width + (late if number == 0 else 0)).best
-        late = call.accepted if table.reads_accepted else int(call.last == "bonus")
+        drafting += table.draft_passes(_passes(shape, call), late).best
+        late = reads_besides(table, call.accepted, int(call.last == "bonus"))
     return drafting, verifying
 
 

@@ -20,9 +20,6 @@ from spectheory.verification import GrownMatch, PathRule, RankRule, TokenVerific
 from spectheory.verification.by_start import PREFIX
 from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
-IN_PLACE = "recursive"
-"""Tried on trees in place of rules whose ranks are not recorded by start."""
-
 
 @dataclass(frozen=True)
 class HeadLimits:
@@ -58,14 +55,13 @@ class HeadLimits:
             return None
         return SettingError(
             f"{rule} is asked for {shape} with the draft head {self.name!r}",
-            limit=f"ranks are recorded by start for race and recursive to {START_RANKS}, and for topk",
-            remedy="use one of these rules and shapes",
+            limit=f"ranks are recorded by start to {START_RANKS}, and those of topk without a limit",
+            remedy="use a narrower shape",
         )
 
     def usual(self, rules: Iterable[str], shape: Shape) -> tuple[str, ...]:
         """Of the rules that are tried where none is named those that this head takes."""
-        tried = (*rules, *(() if shape.is_chain or not shape.fixed else (IN_PLACE,)))
-        return tuple(rule for rule in tried if self.refusal(rule, shape) is None)
+        return tuple(rule for rule in rules if self.refusal(rule, shape) is None)
 
     def within(self, depth: int) -> int:
         """A depth, but no more than the head drafts."""
@@ -73,12 +69,7 @@ class HeadLimits:
 
     def left_out(self, rules: Iterable[str]) -> tuple[str, ...]:
         """What the usual rules lack with this head, in sentences; nothing where rules were named."""
-        if any(rules):
-            return ()
-        return (
-            f"{JUDGE} is left out: {NO_HEADS}.",
-            f"On trees {IN_PLACE} takes the place of recursive-distinct, whose ranks are not recorded by start.",
-        )
+        return () if any(rules) else (f"{JUDGE} is left out: {NO_HEADS}.",)
 
 
 PLAIN = "plain"
