@@ -9,12 +9,14 @@ from spectheory.checks import instance, several
 from spectheory.errors import SettingError, argument
 from spectheory.extensions import installed, is_address, load
 from spectheory.verification.base import PathRule, RankRule, Rule
+from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.copied_first import THEN, CopiedFirst
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
+from spectheory.verification.lossy import LossyRule, RelaxedAcceptance, TargetThresholds, TypicalAcceptance
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.race import RaceVerification
@@ -47,6 +49,11 @@ BUILT_IN: tuple[Rule, ...] = (
     SuffixMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
+
+LOSSY: dict[str, type[LossyRule]] = {
+    rule.name: rule for rule in (BiasedVerification, TargetThresholds, TypicalAcceptance, RelaxedAcceptance)
+}
+"""Rules that change the text, by name; each is written with its numbers."""
 
 PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
 """Built-in rules with a path form, by name: those that a trace predicts."""
@@ -108,7 +115,13 @@ def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
 
 
 def find_rule(name: Rule | str) -> Rule:
-    """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name."""
+    """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name.
+
+    Examples
+    --------
+    >>> find_rule("relaxed:top=10,delta=0.6"), find_rule("ensemble:0.75")
+    (RelaxedAcceptance(top=10, delta=0.6), BiasedVerification(share=0.25))
+    """
     if not isinstance(name, str):
         return instance("rule", name, Rule, remedy="spectheory.verification.PoissonRace() is one")
     if name in PATH_RULES:
@@ -116,13 +129,16 @@ def find_rule(name: Rule | str) -> Rule:
     if THEN in name:
         copied, other = (find_rule(part) for part in name.split(THEN, 1))
         return CopiedFirst(copied, other)  # type: ignore[arg-type]  # checked there
+    kind, _, settings = name.partition(":")
+    if kind in LOSSY:
+        return LOSSY[kind].read(settings)
     if not is_address(name):
         known = all_rules()
         written = name if name in known else name.casefold()
         if written not in known:
             raise SettingError(
                 f"rule {name!r} is unknown",
-                limit=f"there are {names(known.values())}",
+                limit=f"there are {names(known.values())}; {', '.join(LOSSY)} change the text",
                 remedy="name one, or a class of your own as module:Class",
             )
         return known[written]
