@@ -132,18 +132,18 @@ def generate(
     *,
     own_filters: bool = False,
     stop: StoppingRule | None = None,
-    schedule: str = "constant",
+    **settings: Any,
 ) -> Generated:
     """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
 
-    `stop` is a rule ``token<``, transformers' confidence threshold; `schedule` says whether k stays as it is, by
-    transformers' name.
+    `stop` is a rule ``token<``, transformers' confidence threshold; `settings` are others of its generation, such as
+    ``num_assistant_tokens_schedule`` and ``assistant_ensemble_weight``.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
-        stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold, schedule))
+        stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold, settings))
         read: list[int] = []  # tokens of each pass of the target
         hook = pair.target.network.register_forward_pre_hook(
             lambda module, inputs, named: read.append(named["input_ids"].shape[1]), with_kwargs=True
@@ -193,7 +193,7 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 
 @contextlib.contextmanager
 def _blank_settings(
-    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str
+    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, others: dict[str, Any]
 ) -> Iterator[None]:
     """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
     networks = (pair.target.network, pair.draft.network)
@@ -207,8 +207,8 @@ def _blank_settings(
         eos_token_id=sorted(pair.end_of_text) or None,
         pad_token_id=min(pair.end_of_text, default=0),
         num_assistant_tokens=k or 1,
-        num_assistant_tokens_schedule=schedule,
         assistant_confidence_threshold=threshold,
+        **{"num_assistant_tokens_schedule": "constant", **others},
     )
 
     def cut(module: Any, inputs: Any, output: Any) -> Any:

@@ -253,12 +253,13 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: Cost
             a_shape(shape)
     if cost is not None:
         a_cost(cost)
-    if any(rule.output == "biased" for rule in rules):
-        raise SettingError(
-            "a biased rule is asked for",
-            limit="its text is no sample of the target",
-            remedy=f"use {argument('bias in spectheory.plan', '--bias')}",
-        )
+    for rule in rules:
+        if not rule.lossless:
+            raise SettingError(
+                f"the rule {rule.name!r} is asked for",
+                limit="it changes the text, which is no sample of the target",
+                remedy=f"ask {argument('spectheory.plan', '`spectheory predict`')} or `spectheory validate` about it",
+            )
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
 

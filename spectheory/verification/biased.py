@@ -51,13 +51,8 @@ class BiasedVerification(LossyRule):
     @classmethod
     def read(cls, settings: str) -> Self:
         """The rule of a weight w of the target, in [0, 1]: share 1 - w."""
-        weight = real(
-            "the weight",
-            *cls.numbers(settings),
-            lambda w: 0 <= w <= 1,
-            limit="must be in [0, 1]",
-            remedy="1 is lossless",
-        )
+        (written,) = cls.numbers(settings)
+        weight = real("the weight", written, lambda w: 0 <= w <= 1, limit="must be in [0, 1]", remedy="1 is lossless")
         return cls(1 - weight)
 
     @property

@@ -102,6 +102,11 @@ class LossyRule(PathRule):
         return f"{self.name}, which changes the text,"
 
     @property
+    def leaves(self) -> bool:
+        """Whether it may accept a token that the target cannot output."""
+        return self.greedy or self.drafts == "drawn"
+
+    @property
     def can_stop(self) -> bool:
         """Its chains have a fixed length."""
         return False
@@ -267,30 +272,28 @@ class _OfFirstChoice(LossyRule):
         return Masses(np.where(drafted, chance, 0.0), (1 - chance) * recovered, bonus)
 
     def weighted_survival(self, columns: Columns, k: int) -> Floats:
-        r"""Survival ``[N, k]`` of a call along a text of the *target*: a lower estimate.
+        r"""Survival ``[N, k]`` of a call along a text of the *target*: the estimate :math:`w_1\cdots w_i`.
 
-        .. math:: w_1\cdots w_{i-1}\,\alpha_i,\quad w = 1[x = z]\,\alpha / p(z),
-
-        unbiased where no accepted draft has p(z) = 0, and at i = 1.
+        With :math:`w = 1[x = z]\,\alpha/p(z)` it is unbiased: no draft without mass is accepted. A `greedy` rule
+        accepts others too, and the last factor is :math:`\alpha_i`: a lower estimate, for what follows is not known.
         """
-        return np.asarray(self._before(columns, k) * along_calls(columns, k, self._chance, fill=0.0))
+        weights = along_calls(columns, k, self._weight, fill=0.0)
+        if not self.greedy:
+            return np.multiply.accumulate(weights, axis=1)
+        return np.asarray(_before(weights) * along_calls(columns, k, self._chance, fill=0.0))
 
     def weighted_survival_above(self, columns: Columns, k: int) -> Floats:
-        r"""The same from the other side: :math:`1 - \sum_{l\le i} w_1\cdots w_{l-1} (1 - \alpha_l)`."""
+        r"""Of a `greedy` rule an upper estimate, :math:`1 - \sum_{l\le i} w_1\cdots w_{l-1} (1 - \alpha_l)`."""
+        if not self.greedy:
+            return self.weighted_survival(columns, k)
         chance = along_calls(columns, k, self._chance, fill=0.0)
-        return np.asarray(1 - np.cumsum(self._before(columns, k) * (1 - chance), axis=1))
+        before = _before(along_calls(columns, k, self._weight, fill=0.0))
+        return np.asarray(1 - np.cumsum(before * (1 - chance), axis=1))
 
-    def _before(self, columns: Columns, k: int) -> Floats:
-        """W of the drafts before each of a call, multiplied, ``[N, k]``."""
-        checked_columns(columns, *self.needs)
-
-        def weight(columns: Columns) -> Floats:
-            on = np.where(columns["draft_rank"] == 1, self._chance(columns), 0.0)
-            return np.asarray(on / np.exp(np.asarray(columns["log_target"], dtype=np.float64)))
-
-        before = np.roll(along_calls(columns, k, weight, fill=0.0), 1, axis=1)
-        before[:, 0] = 1.0
-        return np.multiply.accumulate(before, axis=1)
+    def _weight(self, columns: Columns) -> Floats:
+        """w at each position, ``[N]``."""
+        on = np.where(columns["draft_rank"] == 1, self._chance(columns), 0.0)
+        return np.asarray(on / np.exp(np.asarray(columns["log_target"], dtype=np.float64)))
 
     def changed(self, columns: Columns) -> Floats:
         """TV(p', p) at each position, ``[N]`` (exact)."""
@@ -308,6 +311,11 @@ class _OfFirstChoice(LossyRule):
             accepted = np.where(chance > 0, chance * (np.log(chance) - log), 0.0)
             others = np.where(chance < 1, (1 - chance) * (np.log1p(-chance) - np.log1p(-np.exp(log))), 0.0)
         return np.asarray(np.maximum(accepted + others, 0.0))
+
+
+def _before(weights: Floats) -> Floats:
+    """The products ``[N, k]`` of the weights before each."""
+    return np.multiply.accumulate(np.hstack([np.ones_like(weights[:, :1]), weights[:, :-1]]), axis=1)
 
 
 def _finite(values: NDArray[Any]) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.algorithms.enumeration import given_text
+from proofs_check.algorithms.enumeration import given_text, output_law, outputs
 from proofs_check.algorithms.rejection_algorithms import *
 from proofs_check.prelude import *
 from spectheory.prediction.paths import calls_of_texts

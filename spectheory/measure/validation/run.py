@@ -42,7 +42,7 @@ from spectheory.prompts import Prompt
 from spectheory.reports.validation import JUDGE
 from spectheory.store import Contents, Store
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import SuffixMatch, TokenVerification
+from spectheory.verification import BiasedVerification, SuffixMatch, TokenVerification
 from spectheory.verification.suffix import OWN_TEXT
 
 
@@ -333,6 +333,13 @@ class Validation:
 
     def settings(self, temperature: float) -> list[Setting]:
         """The settings at a temperature."""
+        cut = self.at(temperature).sampling.truncates and temperature > 0
+        if cut and (drawn := [rule for rule in self.rules if rule.startswith(f"{BiasedVerification.name}:")]):
+            raise SettingError(
+                f"{drawn[0]} is asked for with top-k, top-p or min-p",
+                limit="its texts may have tokens that these cut, whose calls are not known",
+                remedy="leave the filters out, or ask `spectheory predict` about it",
+            )
         return settings_for(self.rules, self.shapes, temperature, self.head)
 
     def at(self, temperature: float) -> MeasureSettings:

@@ -47,6 +47,12 @@ class HeadLimits:
                 remedy="name other rules",
             )
         law = path_rule(rule)
+        if not law.lossless:
+            return SettingError(
+                f"{rule} is asked for with the draft head {self.name!r}",
+                limit="what it pays at a position depends on where the call starts, which is not recorded",
+                remedy="use a draft model",
+            )
         if not law.uses_draft:
             return None
         if self.deepest is not None and shape.depth > self.deepest:
