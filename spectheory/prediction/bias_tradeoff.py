@@ -29,10 +29,11 @@ class BiasPoint:
     prefixes, an effect of the order of the bias that the range over prompts does not include. Unless the trace says
     that the target was sampled with all its tokens, it is a lower estimate, as is `speedup`, and
     `upper_tokens_per_call` an upper one: calls that accept a token that the target cannot output leave its texts, and
-    count as accepted to the end. `bias` is the total variation between output and target per verified token: the least
-    share of them that changes. `nats` is KL(output || target) per verified token, None where it may be infinite; of a
-    greedy rule the log-probability that it gives up against the first choice. Of over-acceptance `uno_bias` is the bias
-    with recovery from the target itself (UNO), never smaller; between recorded shares an upper bound.
+    count as accepted to the end. Rules that write first choices (typical, relaxed) leave the target's texts at once:
+    theirs are taken to be as hard. `bias` is the total variation between output and target per verified token: the
+    least share of them that changes. `nats` is KL(output || target) per verified token, None where it may be infinite;
+    of a greedy rule the log-probability that it gives up against the first choice. Of over-acceptance `uno_bias` is the
+    bias with recovery from the target itself (UNO), never smaller; between recorded shares an upper bound.
     """
 
     rule: LossyRule
@@ -110,7 +111,7 @@ def _point(trace: Trace, k: int, rule: LossyRule, cost: CostModel | None) -> Bia
         most, *_ = calls_beside(trace, k, rule, rule.weighted_survival_above(trace.columns, k))
         above = ratio(prompts.sum_rows(most), calls, limits=limits)
     lost = rule.nats(trace.columns)
-    known = np.isfinite(lost).all() and (rule.greedy or not cut or not rule.changed(trace.columns).any())
+    known = np.isfinite(lost).all() and not (cut and rule.changed(trace.columns).any())
     errors = tuple(cost.errors()) if cost else ()
     return BiasPoint(
         rule=rule,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -109,7 +110,7 @@ def plan(
     ['chain k=1', 'chain k=2', 'chain k=1, token<0.4', 'chain k=2, token<0.4']
     """
     a_trace(trace)
-    asked = named_rules(rules, [trace])
+    asked = named_rules(rules, [trace], lossy=True)
     lossy = [rule for rule in asked or () if isinstance(rule, LossyRule)]
     for rule in lossy:
         if trace.sampling is not None:
@@ -318,7 +319,7 @@ def _of_new_prompts(answer: Plan, trace: Trace, new: int | None, prefill: bool) 
 
 
 def named_rules(
-    rules: PathRule | str | Iterable[PathRule | str] | None, traces: Sequence[Trace] = ()
+    rules: PathRule | str | Iterable[PathRule | str] | None, traces: Sequence[Trace] = (), *, lossy: bool = False
 ) -> list[PathRule] | None:
     """Rules, or those of the given names; None where none are asked for. ``all`` are the lossless ones of these traces.
 
@@ -327,7 +328,7 @@ def named_rules(
     >>> [rule.name for rule in named_rules(["race", "lookup", "race"])]
     ['race', 'lookup']
     """
-    return None if rules is None else read_rules(rules, path_rule, lambda: _lossless(traces))
+    return None if rules is None else read_rules(rules, partial(path_rule, lossy=lossy), lambda: _lossless(traces))
 
 
 def _lossless(traces: Sequence[Trace]) -> list[PathRule]:

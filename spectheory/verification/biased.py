@@ -40,6 +40,7 @@ class BiasedVerification(LossyRule):
     name: ClassVar[str] = "ensemble"
     statement: ClassVar[str] = "Y6"
     beside: ClassVar[str] = "token"
+    leaves: ClassVar[bool] = True
     at_zero: ClassVar[str] = "at temperature 0 transformers compares first choices of a mixture of both softmaxes"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft", "total_variation")
 

@@ -51,12 +51,13 @@ class LossyRule(PathRule):
 
     `beside` names the lossless rule that its calls are compared with: along a text of the target they start where its
     calls do. One that is `greedy` replaces greedy decoding, and reads the plain softmax of the target. `at_zero` says
-    why others refuse temperature 0.
+    why others refuse temperature 0. One that `leaves` may accept tokens that a cut target cannot output.
     """
 
     output: ClassVar[Output] = "biased"
     beside: ClassVar[str]
     greedy: ClassVar[bool] = False
+    leaves: ClassVar[bool] = False
     at_zero: ClassVar[str] = "at temperature 0 it keeps the target's text: it is the rule greedy"
 
     @classmethod
@@ -102,11 +103,6 @@ class LossyRule(PathRule):
         return f"{self.name}, which changes the text,"
 
     @property
-    def leaves(self) -> bool:
-        """Whether it may accept a token that the target cannot output."""
-        return self.greedy or self.drafts == "drawn"
-
-    @property
     def can_stop(self) -> bool:
         """Its chains have a fixed length."""
         return False
@@ -126,13 +122,11 @@ class LossyRule(PathRule):
 
     @abstractmethod
     def weighted_survival(self, columns: Columns, k: int) -> Floats:
-        """Survival ``[N, k]`` of a call along a text of the *target*: a lower estimate, after a draft that the target
-        cannot output.
-        """
+        """Survival ``[N, k]`` of a call along a text of the *target*: an estimate, a lower one where it `leaves`."""
 
-    @abstractmethod
     def weighted_survival_above(self, columns: Columns, k: int) -> Floats:
-        """The same from the other side, an upper estimate."""
+        """The same from the other side where it `leaves`: an upper estimate."""
+        return self.weighted_survival(columns, k)
 
     @abstractmethod
     def changed(self, columns: Columns) -> Floats:
@@ -274,26 +268,20 @@ class _OfFirstChoice(LossyRule):
     def weighted_survival(self, columns: Columns, k: int) -> Floats:
         r"""Survival ``[N, k]`` of a call along a text of the *target*: the estimate :math:`w_1\cdots w_i`.
 
-        With :math:`w = 1[x = z]\,\alpha/p(z)` it is unbiased: no draft without mass is accepted. A `greedy` rule
-        accepts others too, and the last factor is :math:`\alpha_i`: a lower estimate, for what follows is not known.
+        Where it recovers by drawing :math:`w = 1[x = z]\,\alpha/p(z)`, which is unbiased. A rule that writes first
+        choices leaves the texts of the target at once, and likelihood ratios say nothing of its own: there
+        :math:`w = \alpha`, as if its texts were as hard as those of the target.
         """
-        weights = along_calls(columns, k, self._weight, fill=0.0)
-        if not self.greedy:
-            return np.multiply.accumulate(weights, axis=1)
-        return np.asarray(_before(weights) * along_calls(columns, k, self._chance, fill=0.0))
-
-    def weighted_survival_above(self, columns: Columns, k: int) -> Floats:
-        r"""Of a `greedy` rule an upper estimate, :math:`1 - \sum_{l\le i} w_1\cdots w_{l-1} (1 - \alpha_l)`."""
-        if not self.greedy:
-            return self.weighted_survival(columns, k)
-        chance = along_calls(columns, k, self._chance, fill=0.0)
-        before = _before(along_calls(columns, k, self._weight, fill=0.0))
-        return np.asarray(1 - np.cumsum(before * (1 - chance), axis=1))
+        checked_columns(columns, *self.needs)
+        return np.multiply.accumulate(along_calls(columns, k, self._weight, fill=0.0), axis=1)
 
     def _weight(self, columns: Columns) -> Floats:
-        """w at each position, ``[N]``."""
-        on = np.where(columns["draft_rank"] == 1, self._chance(columns), 0.0)
-        return np.asarray(on / np.exp(np.asarray(columns["log_target"], dtype=np.float64)))
+        """The factor w at each position, ``[N]``."""
+        chance = self._chance(columns)
+        if self.recovers_greedily:
+            return chance
+        log_target = np.asarray(columns["log_target"], dtype=np.float64)
+        return np.asarray(np.where(columns["draft_rank"] == 1, chance, 0.0) / np.exp(log_target))
 
     def changed(self, columns: Columns) -> Floats:
         """TV(p', p) at each position, ``[N]`` (exact)."""
@@ -311,11 +299,6 @@ class _OfFirstChoice(LossyRule):
             accepted = np.where(chance > 0, chance * (np.log(chance) - log), 0.0)
             others = np.where(chance < 1, (1 - chance) * (np.log1p(-chance) - np.log1p(-np.exp(log))), 0.0)
         return np.asarray(np.maximum(accepted + others, 0.0))
-
-
-def _before(weights: Floats) -> Floats:
-    """The products ``[N, k]`` of the weights before each."""
-    return np.multiply.accumulate(np.hstack([np.ones_like(weights[:, :1]), weights[:, :-1]]), axis=1)
 
 
 def _finite(values: NDArray[Any]) -> Floats:

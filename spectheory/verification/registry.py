@@ -153,9 +153,15 @@ def ranked_names() -> str:
     return names(all_rules().values(), RankRule)
 
 
-def path_rule(name: PathRule | str) -> PathRule:
-    """The same, for a rule with a path form."""
+def path_rule(name: PathRule | str, *, lossy: bool = False) -> PathRule:
+    """The same, for a rule with a path form; one that changes the text only where the caller takes it."""
     rule = find_rule(name)
+    if not rule.lossless and not lossy:
+        raise SettingError(
+            f"the rule {rule.name!r} is asked for",
+            limit="it changes the text, which is no sample of the target",
+            remedy=f"ask {argument('spectheory.plan', '`spectheory predict TRACE`')} or `spectheory validate` about it",
+        )
     if not isinstance(rule, PathRule):
         raise SettingError(
             f"rule {rule.name!r} has no path form",

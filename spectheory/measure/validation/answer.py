@@ -305,7 +305,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "shape": str(setting.shape),
         "nodes": shape.nodes,
         "judged": setting.judged,
-        "lossless": setting.path_rule.lossless,
+        **({} if setting.path_rule.lossless else {"lossless": False}),
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
