@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import real
-from spectheory.distributions import Array, validate_pair
-from spectheory.verification.base import Columns, single_candidate
+from spectheory.distributions import validate_pair
+from spectheory.verification.base import Columns
 from spectheory.verification.by_start import along_calls
 from spectheory.verification.lossy import LossyRule, Masses
 
@@ -91,21 +91,6 @@ class BiasedVerification(LossyRule):
             ratio = 1 + self.share * np.expm1(_log_ratio(columns))
         logs = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0)
         return np.asarray(np.maximum(ratio * logs - ratio + 1, 0.0))
-
-    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        """Probability 1 - (1-t) TV that the draft is accepted, ``[..., V]`` to ``[...]`` (Y6, exact)."""
-        single_candidate(self, k)
-        p, q, xp = validate_pair(target, draft)
-        return self.share + (1 - self.share) * xp.sum(xp.minimum(p, q), axis=-1)
-
-    def acceptance_given(self, target: Any, draft: Any) -> Array:
-        """Acceptance given that the rule output x, a(x) = min(1, q/((1-t)p + tq)), ``[..., V]`` (exact)."""
-        p, q, xp = validate_pair(target, draft)
-        mixture = (1 - self.share) * p + self.share * q
-        safe = xp.where(mixture > 0, mixture, xp.ones_like(mixture))
-        with np.errstate(over="ignore"):  # a quotient beyond the floats is cut to 1
-            accepted = xp.minimum(q / safe, xp.ones_like(mixture))
-        return xp.where(mixture > 0, accepted, xp.zeros_like(mixture))
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         r"""a(x) at each verified position of a text that *this rule* output, a sample of the mixture (exact).
