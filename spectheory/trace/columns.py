@@ -158,7 +158,7 @@ COLUMNS: dict[str, Column] = {
         high=0.0,
         finite=False,
     ),
-    "choice_gap": _nats("log of the largest p less choice_target (Y7)", high=math.inf, finite=False),
+    "choice_top": _nats("log of the largest p; at temperature 0 of the plain softmax (Y7)", low=-_MOST_NATS, high=0.0),
     "choice_rank": _rank(
         "place of the draft's most probable token in the target's order; behind all p > 0 where p = 0"
     ),

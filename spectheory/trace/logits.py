@@ -100,7 +100,7 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
         "target_rank": _rank(log_p, ids),
         "greedy_agreement": log_p.argmax(axis=-1) == log_q.argmax(axis=-1),
         "choice_target": choice_target,
-        "choice_gap": log_plain.max(axis=-1) - choice_target,
+        "choice_top": log_plain.max(axis=-1),
         "choice_rank": np.where(np.isfinite(choice_target), _rank(log_plain, choice), behind),
         "rejection_rank": RecursiveRejection().rank_pmf_given(p, q, ids, RECORDED_RANKS),
         "race_rank": race.rank_pmf_given(p, q, ids, ranks),

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import NDArray
 
 from spectheory.checks import real, whole
 from spectheory.distributions import Array, validate_pair
@@ -208,7 +207,7 @@ class _OfFirstChoice(LossyRule):
         "log_target",
         "draft_rank",
         "choice_target",
-        "choice_gap",
+        "choice_top",
         "choice_rank",
         "target_rank",
     )
@@ -247,11 +246,13 @@ class _OfFirstChoice(LossyRule):
 
     def _chance(self, columns: Columns) -> Floats:
         """Probability ``[N]`` that the first choice of a position is accepted."""
-        log = np.asarray(columns["choice_target"], dtype=np.float64)
-        with np.errstate(invalid="ignore"):  # where z is cut its gap is infinite, and so is -log p(z)
-            top = np.where(log > -np.inf, np.exp(np.minimum(log + columns["choice_gap"], 0.0)), 1.0)
-        nats = columns["target_entropy"] if "target_entropy" in self.needs else np.zeros_like(log)
-        return np.asarray(self.accepts(np.exp(log), top, columns["choice_rank"], nats), dtype=np.float64)
+        mass, top = np.exp(_log(columns, "choice_target")), np.exp(_log(columns, "choice_top"))
+        nats = columns["target_entropy"] if "target_entropy" in self.needs else np.zeros_like(mass)
+        return np.asarray(self.accepts(mass, top, columns["choice_rank"], nats), dtype=np.float64)
+
+    def _log_output(self, columns: Columns) -> Floats:
+        """Log p ``[N]`` of what a rule writes that writes first choices."""
+        return np.where(self._chance(columns) > 0, _log(columns, "choice_target"), _log(columns, "choice_top"))
 
     def masses_at(self, columns: Columns) -> Masses:
         """Those of a text's tokens, three times ``[N]``."""
@@ -260,8 +261,7 @@ class _OfFirstChoice(LossyRule):
             bonus = (columns["target_rank"] == 1).astype(np.float64)
             recovered = bonus
         else:
-            bonus = np.exp(np.asarray(columns["log_target"], dtype=np.float64))
-            rest = -np.expm1(np.asarray(columns["choice_target"], dtype=np.float64))
+            bonus, rest = np.exp(_log(columns, "log_target")), -np.expm1(_log(columns, "choice_target"))
             recovered = np.where(drafted, 0.0, np.divide(bonus, rest, out=np.zeros_like(rest), where=rest > 0))
         return Masses(np.where(drafted, chance, 0.0), (1 - chance) * recovered, bonus)
 
@@ -280,29 +280,27 @@ class _OfFirstChoice(LossyRule):
         chance = self._chance(columns)
         if self.recovers_greedily:
             return chance
-        log_target = np.asarray(columns["log_target"], dtype=np.float64)
-        return np.asarray(np.where(columns["draft_rank"] == 1, chance, 0.0) / np.exp(log_target))
+        return np.asarray(np.where(columns["draft_rank"] == 1, chance, 0.0) / np.exp(_log(columns, "log_target")))
 
     def changed(self, columns: Columns) -> Floats:
         """TV(p', p) at each position, ``[N]`` (exact)."""
-        chance, log = self._chance(columns), np.asarray(columns["choice_target"], dtype=np.float64)
-        if not self.recovers_greedily:
-            return np.asarray(chance - np.exp(log))
-        return np.asarray(1 - np.exp(log + (1 - chance) * _finite(columns["choice_gap"])))
+        if self.recovers_greedily:
+            return np.asarray(-np.expm1(self._log_output(columns)))
+        return np.asarray(self._chance(columns) - np.exp(_log(columns, "choice_target")))
 
     def nats(self, columns: Columns) -> Floats:
         """KL(p' || p) at each position, ``[N]`` (exact)."""
-        chance, log = self._chance(columns), np.asarray(columns["choice_target"], dtype=np.float64)
         if self.recovers_greedily:
-            return np.asarray(-_finite(log) - (1 - chance) * _finite(columns["choice_gap"]))
+            return np.asarray(-self._log_output(columns))
+        chance, log = self._chance(columns), _log(columns, "choice_target")
         with np.errstate(divide="ignore", invalid="ignore"):  # 0 log 0 = 0
             accepted = np.where(chance > 0, chance * (np.log(chance) - log), 0.0)
             others = np.where(chance < 1, (1 - chance) * (np.log1p(-chance) - np.log1p(-np.exp(log))), 0.0)
         return np.asarray(np.maximum(accepted + others, 0.0))
 
 
-def _finite(values: NDArray[Any]) -> Floats:
-    return np.nan_to_num(np.asarray(values, dtype=np.float64), posinf=0.0, neginf=0.0)
+def _log(columns: Columns, name: str) -> Floats:
+    return np.asarray(columns[name], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -408,4 +406,4 @@ class RelaxedAcceptance(_OfFirstChoice):
 
     def nats(self, columns: Columns) -> Floats:
         """Log max p - log p(z) where z is accepted, ``[N]`` (exact)."""
-        return np.asarray(self._chance(columns) * _finite(columns["choice_gap"]))
+        return np.asarray(_log(columns, "choice_top") - self._log_output(columns))

@@ -87,7 +87,7 @@ def choices(sampling: Sampling, target: torch.Tensor, log_q: NDArray[np.float64]
         rank(row, x) if np.isfinite(row[x]) else 1 + int(np.isfinite(row).sum())
         for row, x in zip(log_p, z, strict=True)
     ]
-    return {"choice_target": at, "choice_gap": log_p.max(-1) - at, "choice_rank": np.array(ranks)}
+    return {"choice_target": at, "choice_top": log_p.max(-1), "choice_rank": np.array(ranks)}
 
 
 def rank(row: NDArray[np.float64], x: int) -> int:

@@ -149,7 +149,7 @@ def test_lossless_settings_predict_the_lossless_rule() -> None:
 
 def test_what_a_trace_lacks() -> None:
     """Old traces, other temperatures, and questions that only lossless rules answer."""
-    with pytest.raises(TraceError, match="no choice_target, choice_gap, choice_rank"):
+    with pytest.raises(TraceError, match="no choice_target, choice_top, choice_rank"):
         plan(a_trace(choices=False), rules=["thresholds:0.9,0.9"])
     with pytest.raises(SettingError, match=r"relaxed.* at temperature 1: it replaces greedy decoding"):
         plan(a_trace(), rules=[WRITTEN[3]])

@@ -171,8 +171,8 @@ def columns_of(target: Model, draft: Model, text: Prefix) -> dict[str, NDArray[A
         rank = sorted(range(len(p)), key=lambda y: (-p[y], y)).index
         nats = -sum(float(share) * math.log(share) for share in p if share > 0)
         places = int(z != x) + 1, rank(x) + 1, rank(z) + 1
-        rows.append((p[x], q[x], p[z], max(p) / p[z] if p[z] else math.inf, float(distance(p, q)), nats, *places))
-    logs = "log_target", "log_draft", "choice_target", "choice_gap"
+        rows.append((p[x], q[x], p[z], max(p), float(distance(p, q)), nats, *places))
+    logs = "log_target", "log_draft", "choice_target", "choice_top"
     others = "total_variation", "target_entropy", "draft_rank", "target_rank", "choice_rank"
     table = np.array(rows, dtype=float).T
     with np.errstate(divide="ignore"):

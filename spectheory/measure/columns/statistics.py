@@ -74,10 +74,9 @@ def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor
 
 def _choice(p: Pmf, q: Pmf) -> dict[str, Tensor]:
     """What the target says of the draft's most probable token."""
-    order, wide = p.order(), widest(p.pmf)
-    choice = first_largest(q.order())[:, None]
-    gap = order.amax(dim=-1) - order.gather(1, choice)[:, 0]
-    return {"choice_target": p.log_at(choice).to(wide), "choice_gap": gap.to(wide)}
+    wide, best = widest(p.pmf), (first_largest(pmf.order())[:, None] for pmf in (p, q))
+    top, choice = (p.log_at(at).to(wide) for at in best)
+    return {"choice_target": choice, "choice_top": top}
 
 
 def _place(order: Tensor, at: Tensor) -> Tensor:
@@ -342,11 +341,11 @@ def _plain_tops(logits: Tensor) -> Tensor:
 
 def _plain_choice(target: Tensor, draft: Tensor) -> dict[str, Tensor]:
     """The columns of :func:`_choice` by the softmax of the target's logits ``[rows, V]``."""
-    choice = first_largest(draft)[:, None]
-    value, wide = target.gather(1, choice)[:, 0].to(widest(target)), widest(target)
+    choice, wide = first_largest(draft)[:, None], widest(target)
     total = torch.cat([rows.to(wide).logsumexp(dim=-1) for rows in target.split(_rows_at_once(target))])
-    gap = target.amax(dim=-1).to(wide) - value
-    return {"choice_target": (value - total).clamp_(max=0.0), "choice_gap": gap, "choice_rank": _place(target, choice)}
+    logs = {"choice_target": target.gather(1, choice)[:, 0], "choice_top": target.amax(dim=-1)}
+    columns = {name: (value.to(wide) - total).clamp_(max=0.0) for name, value in logs.items()}
+    return columns | {"choice_rank": _place(target, choice)}
 
 
 _LEAST_WIDTH = 8
