@@ -83,4 +83,4 @@ def _filler(name: str, rng: np.random.Generator, positions: int) -> Any:
     if column.kind == "integer":
         return rng.geometric(0.3, positions)
     values = rng.dirichlet(np.ones(9), positions)[:, : column.widths[1]] if column.widths else rng.random(positions)
-    return _single(values)
+    return _single(values if column.high > 0 else -values)

@@ -151,6 +151,7 @@ class ValidationJson(Part, kw_only=True):
             expected: dict[str, Any]
             trace: dict[str, Any]
             speedup: dict[str, Any]
+            lossless: Maybe[Annotated[bool, says("false where the rule changes the text")]] = UNSET
 
         temperature: float
         settings: list[Setting]

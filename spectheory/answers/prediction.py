@@ -123,15 +123,16 @@ class PredictionJson(SettingJson, kw_only=True):
         by: Literal["speedup", "tokens_per_call"]
 
     class Bias(Part):
-        """Tokens per call at one share of over-acceptance."""
+        """Tokens per call under one rule that changes the text, and what it costs per verified token."""
 
         rule: Annotated[str, says("what decides and from where", "name")]
-        share: Annotated[float, says("share of over-acceptance", "rule.share")]
+        share: Annotated[float | None, says("share of over-acceptance; of other rules null")]
         k: Count
         tokens_per_call: Interval
         side: str
         upper_tokens_per_call: Interval | None
-        bias: Interval
+        bias: Annotated[Interval, says("total variation, the least share of tokens that changes")]
+        nats: Annotated[Interval | None, says("KL(output || target); of relaxed log-probability given up")]
         uno_bias: Interval | None
         speedup: Interval | None
 
@@ -210,7 +211,7 @@ class PredictionJson(SettingJson, kw_only=True):
     warnings: Maybe[Annotated[list[str], says("what makes the numbers doubtful")]] = UNSET
     provenance: Annotated[dict[str, Any], says("models, sampling, text, versions and machine")]
     in_loop: Annotated[bool, says("whether speed-ups count the decoding loop around the passes")]
-    bias: Annotated[list[Bias], says("tokens per call against bias, with --bias")]
+    bias: Annotated[list[Bias], says("tokens per call against bias, with --bias and rules that change the text")]
     check: Maybe[
         Annotated[
             list[dict[str, Any]], says("calls of transformers' assisted generation beside the prediction, with --check")

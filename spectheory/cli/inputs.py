@@ -133,10 +133,10 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
 
 
-def checked_rules(names: list[str] | None) -> list[str] | None:
+def checked_rules(names: list[str] | None, *, lossy: bool = False) -> list[str] | None:
     """Names of rules that are known; None where none is named."""
     remark_left_out()
-    named_rules(names or None)
+    named_rules(names or None, lossy=lossy)
     return list(dict.fromkeys(names)) if names else None
 
 

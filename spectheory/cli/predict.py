@@ -70,7 +70,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if question.acceptance is not None or question.counted_k is not None:
         return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
-    rules = checked_rules(question.rule)
+    rules = checked_rules(question.rule, lossy=True)
     check_one_names_rules(rules, question.engine)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())

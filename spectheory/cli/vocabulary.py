@@ -72,16 +72,24 @@ TARGET_LOGPROBS = option(
 )
 DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, if TRACE is a log of the target alone.")
 
-RULE = option("--rule", "RULE", SHAPES, "Verification rule: {rules}, or module:Class of your own.")
+_LOSSY = "ensemble:W, thresholds:S,A, typical:E,D and relaxed:N,D change the text"
+RULE = option(
+    "--rule",
+    "RULE",
+    SHAPES,
+    f"Verification rule: {{rules}}, or module:Class of your own; in predict, {_LOSSY}.",
+)
 RANKED_RULE = option("--rule", "RULE", SHAPES, "Verification rule with ranks: {ranked}, or module:Class of your own.")
 DECODED_RULE = option(
     "--rule",
     "RULE",
     SHAPES,
     "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling), "
-    "strings (its string matching).",
+    f"strings (its string matching); {_LOSSY}.",
 )
-COMPARED_RULE = option("--rule", "RULE", SHAPES, "Verification rule: {every}, or module:Class of your own.")
+COMPARED_RULE = option(
+    "--rule", "RULE", SHAPES, f"Verification rule: {{every}}, or module:Class of your own; {_LOSSY}."
+)
 SHAPE = option(
     "--shape",
     "SHAPE",

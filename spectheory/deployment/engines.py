@@ -38,6 +38,7 @@ from spectheory.verification import (
     BlockVerification,
     GreedyMatch,
     LookupMatch,
+    LossyRule,
     TokenVerification,
 )
 from spectheory.verification.by_start import within
@@ -69,7 +70,8 @@ class ServingEngine:
 
     `takes_min_p`: whether min-p applies where drafts are verified; if not, there are no settings for a trace with
     min-p. `methods`: kinds of drafts that it has settings for, each with the engine's name for it. `stops`: kinds of
-    stopping rules that it has. `makers` make settings with a draft, and with what is copied.
+    stopping rules that it has. `makers` make settings with a draft, and with what is copied. `lossy`: rules that change
+    the text by name, each with the option to paste, in which the rule's numbers are filled in.
     """
 
     name: str
@@ -79,6 +81,7 @@ class ServingEngine:
     methods: tuple[tuple[str, str], ...] = ((DRAFT_MODEL, ""),)
     stops: tuple[str, ...] = ()
     makers: tuple[Callable[[Ask], EngineSettings | None], ...] = ()
+    lossy: tuple[tuple[str, str], ...] = ()
 
     def method(self, kind: str) -> str | None:
         """What the engine calls drafts of a kind; None if it has no settings for them."""
@@ -355,6 +358,24 @@ def arguments(options: Mapping[str, Any]) -> str:
 def serving_engines() -> tuple[ServingEngine, ...]:
     """Every engine that settings are made for."""
     return tuple(of_engines("settings", "ENGINE"))
+
+
+def lossy_settings(rules: Iterable[LossyRule]) -> list[str]:
+    """What to paste for each rule that changes the text, a sentence that says so.
+
+    Examples
+    --------
+    >>> from spectheory.verification import BiasedVerification
+    >>> lossy_settings([BiasedVerification(0.25)])
+    ['ensemble:0.75 changes the text. transformers: assistant_ensemble_weight=0.75']
+    """
+    lines = []
+    for rule in dict.fromkeys(rules):
+        written = {name: f"{value:g}" for name, value in rule.settings.items()}
+        options = {engine.name: dict(engine.lossy).get(type(rule).name) for engine in serving_engines()}
+        pasted = [f"{name}: {option.format(**written)}" for name, option in options.items() if option]
+        lines.append(f"{rule.name} changes the text. {'; '.join(pasted) or 'No settings here for it.'}")
+    return lines
 
 
 def named_engines(names: Sequence[str] | None) -> tuple[ServingEngine, ...]:

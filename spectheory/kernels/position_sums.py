@@ -35,8 +35,8 @@ def position_sums(
 ) -> None:
     """Sums and places of the tokens `at` from pmfs ``[rows, V]`` and logarithms, -inf where cut; `ratio` is p/q there.
 
-    Writes H(p), M2(p), KL, H(q), S_HM, g and the draft's largest entry to `sums` ``[rows, 7]``; both ranks of the token
-    and both indices of the largest logarithm to `places` ``[rows, 4]``.
+    Writes H(p), M2(p), KL, H(q), S_HM, g and the draft's largest entry to `sums` ``[rows, 7]``; both ranks of the
+    token, both indices of the largest logarithm and the rank of the draft's in p to `places` ``[rows, 5]``.
     """
     lanes = np.empty(LANES, p.dtype)
     for row in range(p.shape[0]):
@@ -57,6 +57,8 @@ def position_sums(
         place[3] += _first(log_q[row, place[3] :], largest_q)
         totals[0], totals[2], totals[3] = max(-totals[0], 0.0), max(totals[2], 0.0), max(-totals[3], 0.0)
         totals[6] = q[row, place[3]]
+        value = log_p[row, place[3]]
+        place[4] = 1 + _ahead(log_p[row], value, place[3] if value > -np.inf else 0)
 
 
 @compiled

@@ -142,14 +142,15 @@ def generate(
     own_filters: bool = False,
     strings: bool = False,
     stop: StoppingRule | None = None,
-    schedule: str = "constant",
     moving: bool = False,
+    **settings: Any,
 ) -> Generated:
     """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
 
     A draft with another tokenizer drafts the tokens in common or, at temperature 0, `strings` as transformers does.
     `stop` is a rule ``token<``, transformers' confidence threshold, `moving` by what was accepted as with scikit-learn
-    installed; `schedule` says whether k stays as it is, by transformers' name.
+    installed; `settings` are others of its generation, such as ``num_assistant_tokens_schedule`` and
+    ``assistant_ensemble_weight``.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
     processors = own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)])
@@ -157,7 +158,7 @@ def generate(
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         threshold = 0.0 if stop is None else stop.threshold
-        stack.enter_context(_blank_settings(pair, sampling, k, threshold, schedule, moving))
+        stack.enter_context(_blank_settings(pair, sampling, k, threshold, settings, moving))
         read: list[int] = []  # tokens of each pass of the target
         drafting = {} if k is None else stack.enter_context(assisting(pair))
         if drafting and (common := pair.draft.common):
@@ -238,7 +239,7 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 
 @contextlib.contextmanager
 def _blank_settings(
-    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, schedule: str, moving: bool
+    pair: ModelPair, sampling: Sampling, k: int | None, threshold: float, others: dict[str, Any], moving: bool
 ) -> Iterator[None]:
     """Give both models generation settings without hidden defaults, and cut their logits to their tokenizer's ids."""
     networks, common = [pair.target.network, *([] if pair.draft.head else [pair.draft.network])], pair.draft.common
@@ -253,8 +254,8 @@ def _blank_settings(
         eos_token_id=sorted(pair.end_of_text) or None,
         pad_token_id=min(pair.end_of_text, default=0),
         num_assistant_tokens=k or 1,
-        num_assistant_tokens_schedule=schedule,
         assistant_confidence_threshold=threshold,
+        **{"num_assistant_tokens_schedule": "constant", **others},
     )
 
     def cut(size: int, module: Any, inputs: Any, output: Any) -> Any:

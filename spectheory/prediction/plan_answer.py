@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -33,8 +34,7 @@ from spectheory.prediction.stopped import check_stops
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
-from spectheory.verification import GrownMatch, PathRule, RankRule, RecordedMatch
-from spectheory.verification.biased import BiasedVerification
+from spectheory.verification import BiasedVerification, GrownMatch, LossyRule, PathRule, RankRule, RecordedMatch
 from spectheory.verification.by_start import missing, within
 from spectheory.verification.registry import DEFAULT_RULES, DEFAULT_TREE_RULES, all_rules, path_rule, read_rules
 
@@ -83,7 +83,9 @@ def plan(
 
     `stops` are stopping rules (§11), or as they are written: ``token<0.4``. Chains that they end are predicted beside
     the fixed ones; with ``best`` all thresholds are swept, and ``Plan.adaptive`` says what adapting is worth. `bias`
-    are shares of over-acceptance, ``Plan.bias`` what they give at the length that is best for token verification.
+    are shares of over-acceptance, and rules such as ``relaxed:top=10,delta=0.6`` change the text: ``Plan.bias`` says
+    what they give and cost at the length that is best for the lossless rule beside them. That rule is predicted where
+    no other is named.
     `new_prompts` asks for the range of the mean over so many new prompts, for the best rule. Speed-ups count the
     measured time of the loop around the passes, unless `passes_alone`.
 
@@ -108,17 +110,23 @@ def plan(
     ['chain k=1', 'chain k=2', 'chain k=1, token<0.4', 'chain k=2, token<0.4']
     """
     a_trace(trace)
-    named = named_rules(rules, [trace])
+    asked = named_rules(rules, [trace], lossy=True)
+    lossy = [rule for rule in asked or () if isinstance(rule, LossyRule)]
+    for rule in lossy:
+        if trace.sampling is not None:
+            rule.check_temperature(trace.sampling.temperature)
+    lossless = [rule for rule in asked or () if rule not in lossy] or [path_rule(rule.beside) for rule in lossy]
+    named = list(dict.fromkeys(lossless)) if asked else asked
     k_max = at_least_one("k_max", k_max)
     for name, flag in (("trees", trees), ("passes_alone", passes_alone)):
         instance(name, flag, bool, remedy="leave it out")
     stopping, swept = named_stops(stops)
-    shares = [BiasedVerification(share).share for share in several("bias", bias, remedy="[0.1] is a list of shares")]
+    paying = [BiasedVerification(share) for share in several("bias", bias, remedy="[0.1] is a list of shares")] + lossy
     if new_prompts is not None:
         in_range(argument("new_prompts"), [new_prompts], _MOST_NEW_PROMPTS)
     if limits is not None:
         instance("limits", limits, TraceLimits, remedy="leave them out")
-    if stopping or swept or shares:
+    if stopping or swept or paying:
         trace = trace.in_memory()
     if passes_alone and not isinstance(cost, LatencyTable):
         raise SettingError(
@@ -143,7 +151,7 @@ def plan(
         answer,
         prefill_emits_token=prefill_emits_token,
         left_out=(*answer.left_out, *cut),
-        bias=_biased(answer, trace, cost, shares, k_max),
+        bias=_biased(answer, trace, cost, paying, k_max),
         new_prompts=_of_new_prompts(answer, trace, new_prompts, prefill_emits_token),
         recorded=tuple(recorded_readings(trace, k_max, prefill_emits_token=prefill_emits_token)),
         cost=cost,
@@ -291,14 +299,12 @@ def _draft_inside_target(rule: PathRule, trace: Trace) -> bool:
 
 
 def _biased(
-    answer: Plan, trace: Trace, cost: CostModel | None, shares: Sequence[float], k_max: int
+    answer: Plan, trace: Trace, cost: CostModel | None, rules: Sequence[LossyRule], k_max: int
 ) -> tuple[BiasPoint, ...]:
-    """The bias trade-off at the chain length that is best for token verification."""
-    if not shares:
-        return ()
-    chains = answer.of("token")
-    k = max(chains, key=lambda p: p.gain).shape.nodes if chains else k_max
-    return bias_tradeoff(trace, k, shares, cost)
+    """What rules that change the text give at the chain length that is best for the lossless rule beside each."""
+    best = {rule: max(answer.of(rule.beside), key=lambda p: p.gain, default=None) for rule in dict.fromkeys(rules)}
+    lengths = [(rule, k_max if each is None else each.shape.nodes) for rule, each in best.items()]
+    return tuple(point for rule, k in lengths for point in bias_tradeoff(trace, k, [rule], cost))
 
 
 def _of_new_prompts(answer: Plan, trace: Trace, new: int | None, prefill: bool) -> tuple[PerPrompt, ...]:
@@ -313,7 +319,7 @@ def _of_new_prompts(answer: Plan, trace: Trace, new: int | None, prefill: bool) 
 
 
 def named_rules(
-    rules: PathRule | str | Iterable[PathRule | str] | None, traces: Sequence[Trace] = ()
+    rules: PathRule | str | Iterable[PathRule | str] | None, traces: Sequence[Trace] = (), *, lossy: bool = False
 ) -> list[PathRule] | None:
     """Rules, or those of the given names; None where none are asked for. ``all`` are the lossless ones of these traces.
 
@@ -326,7 +332,7 @@ def named_rules(
     """
     if rules is None:
         return None
-    named = read_rules(rules, path_rule, lambda: _lossless(traces))
+    named = read_rules(rules, partial(path_rule, lossy=lossy), lambda: _lossless(traces))
     others = [rule for rule in named if not isinstance(rule, RecordedMatch)]
     recorded = [trace for trace in traces if trace.recorded]
     for trace in recorded:

@@ -17,7 +17,7 @@ from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends, a_cost, reads_besides
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.drafting.tree import a_shape
-from spectheory.errors import SettingError, argument
+from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
@@ -253,12 +253,6 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[ShapeRequest], cost: Cost
             a_shape(shape)
     if cost is not None:
         a_cost(cost)
-    if any(rule.output == "biased" for rule in rules):
-        raise SettingError(
-            "a biased rule is asked for",
-            limit="its text is no sample of the target",
-            remedy=f"use {argument('bias in spectheory.plan', '--bias')}",
-        )
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from spectheory.prediction.remarks import OF_FIRST_DRAFT, about_texts
 from spectheory.trace import Trace
 from spectheory.trace.reading import given_trace
 from spectheory.truncated import bounds_given
-from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
+from spectheory.verification import LossyRule, PathRule, RankRule, Rule, RuleStanding, rule_order
 from spectheory.verification.registry import ALL, all_rules, find_rule, read_rules
 
 _MOST_CANDIDATES = 1024
@@ -93,8 +93,10 @@ def rules(
             f"{argument('target_pmf')} with {argument('draft_pmf')}": target_pmf is not None or draft_pmf is not None,
         }
     )
+    changing = [f"{rule.name} changes the text." for rule in asked if not rule.lossless]
     if trace is not None:
-        return _of_trace(given_trace(trace), k, asked)
+        answer = _of_trace(given_trace(trace), k, asked)
+        return replace(answer, notes=[*answer.notes, *changing])
     if target_pmf is None or draft_pmf is None:
         raise SettingError(
             f"{argument('draft_pmf' if draft_pmf is None else 'target_pmf')} is missing",
@@ -102,7 +104,7 @@ def rules(
             remedy="give both",
         )
     (p, of_p), (q, of_q) = pmf_rows(target_pmf, argument("target_pmf")), pmf_rows(draft_pmf, argument("draft_pmf"))
-    return _of_pmfs(p, q, k, asked, seed, [*of_p, *of_q])
+    return _of_pmfs(p, q, k, asked, seed, [*of_p, *of_q, *changing])
 
 
 def _of_pmfs(p: Floats, q: Floats, k: int, rules: Sequence[Rule], seed: int, notes: Sequence[str]) -> RulesAnswer:
@@ -175,6 +177,8 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)
             if isinstance(rule, RankRule) and not first
+            else rule.weighted_survival(trace.columns, 1)[:, 0]
+            if isinstance(rule, LossyRule)
             else rule.path_survival(trace.columns, 1)[:, 0]
         )
     except SpectheoryError as error:

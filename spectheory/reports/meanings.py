@@ -108,7 +108,8 @@ TERMS = {
     "runs": "tokens per call that the runs counted",
     # bias and checks
     "upper estimate": "tokens per call if drafts that the target cannot output are all accepted",
-    "bias per token": "total variation of an output token from the target, with the best recovery (Y6)",
+    "bias per token": "total variation of a verified token from the target, with the best recovery (Y6, Y7)",
+    "nats per token": "KL of the output from the target per verified token; of relaxed what it gives up (Y7)",
     "UNO's bias": "the same with recovery from the target",
     "tokens": "tokens of this kind in the text",
     "calls counted": "target calls that were counted",

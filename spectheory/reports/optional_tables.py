@@ -124,30 +124,36 @@ def new_prompts_table(plan: Plan, per_prompt: Sequence[PerPrompt]) -> Table:
 _SHARE = "how far acceptance is raised, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft"
 _CUT = (
     "The target's tokens are cut (temperature 0, or a filter), or the trace does not say. After a draft that the "
-    "target cannot output, tokens per call and speed-up count what the share alone accepts: a lower estimate. The "
-    "upper estimate counts every draft. Noise may swap the two where they are close."
+    "target cannot output, tokens per call and speed-up count what the share alone accepts, of other rules nothing: a "
+    "lower estimate. The upper estimate counts every draft. Noise may swap the two where they are close."
 )
 
 
 def bias_table(points: Sequence[BiasPoint]) -> Table:
-    """Tokens per call and speed-up against the bias of over-acceptance, by share; both sides where they differ."""
+    """Tokens per call and speed-up against what rules that change the text cost; both sides where they differ."""
     cut = any(point.upper_tokens_per_call for point in points)
+    shares = any(point.share is not None for point in points)
     columns = [
-        Column("share", meaning=_SHARE, at=lambda point: f"{point.rule.share:g}"),
+        Column("rule", kind="names", at="rule.name"),
+        *([Column("share", meaning=_SHARE, at="share")] if shares else []),
+        Column("k"),
         Column("tokens per call"),
         *([Column("upper estimate", at="upper_tokens_per_call")] if cut else []),
         Column("speed-up", at="speedup"),
         Column("bias per token", digits=4, at="bias.best"),
-        Column("UNO's bias", digits=4, at="uno_bias.best"),
+        Column("nats per token", digits=4, at=lambda point: point.nats.best if point.nats else None),
+        *([Column("UNO's bias", digits=4, at=lambda p: p.uno_bias.best if p.uno_bias else None)] if shares else []),
     ]
     notes = [
-        f"share: {_SHARE}.",
+        "These rules change the text: their output is not the target's.",
+        *([f"share: {_SHARE}."] if shares else []),
         "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do.",
         *([_CUT] if cut else []),
-        "bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO).",
+        "bias: total variation per verified token, the least share of them that changes (Y6 with the best recovery, Y7)"
+        f"{', and with recovery from the target (UNO)' if shares else ''}. nats: KL(output || target) per verified "
+        "token, where it is finite; of relaxed the log-probability that it gives up against the first choice.",
     ]
-    title = f"Token verification with over-acceptance, calls from lossless starts, chains of k = {points[0].k}"
-    return Table.of(title, columns, points, notes)
+    return Table.of("Rules that change the text, calls from lossless starts", columns, points, notes)
 
 
 # The calls of transformers' assisted generation

@@ -10,12 +10,13 @@ from spectheory.answers.prediction import PredictionJson
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import EngineSettings
 from spectheory.deployment.candidates import in_words
+from spectheory.deployment.engines import lossy_settings
 from spectheory.deployment.next_steps import steps_of
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_BRANCHING, IID_CHANNEL, TEXT, LimitClaim
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.answer import RecordedReading, merit
-from spectheory.prediction.guessed_ratio import AtRatio, other_ratios
+from spectheory.prediction.guessed_ratio import other_ratios
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.remarks import about_texts
 from spectheory.reports.base import WIDTH, Brief, Report, point, range_words, short, sizes_shown
@@ -95,14 +96,15 @@ def prediction_report(
     adapted = adaptive_sentence(adaptive) if adaptive else ""
     headline = [*plan.warnings, words, "; ".join(_verdict(plan, engines)), disturbed_words(best, plan.cost), adapted]
     timing = timing_notes(plan.cost) if isinstance(plan.cost, LatencyTable) else []
-    notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed)]
+    changing = lossy_settings(point.rule for point in plan.bias if point.bias.best > 0)
+    notes = [*prediction_notes(plan, in_loop, recorded), *timing, *guessed_notes(guessed), *changing]
     pieces = [
         *engines_table(engines),
         *_tables(plan, recorded),
         *asked,
         *([recorded_table(recorded)] if recorded else []),
     ]
-    brief = _brief(plan, asked, engines, guessed, trace)
+    brief = _brief(plan, asked, engines, [*guessed_notes(guessed), *changing], trace)
     return Report(content, pieces, ". ".join(filter(None, headline)), notes, brief, engines)
 
 
@@ -217,7 +219,7 @@ def _of_trees(plan: Plan) -> list[Column]:
 
 
 def _brief(
-    plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings], guessed: Sequence[AtRatio], trace: str
+    plan: Plan, asked: Sequence[Table], engines: Sequence[EngineSettings], said: Sequence[str], trace: str
 ) -> Brief:
     """The best setting, what engines run or else a few rules with k up to two beyond the best, and the tables that were
     `asked` for.
@@ -229,7 +231,7 @@ def _brief(
         *heavy_tail(plan.recorded, plan.best),
         *([_CERTIFIED] if any(p.certified for p in plan.predictions) else []),
         *([] if plan.timed else [NO_COST]),
-        *guessed_notes(guessed),
+        *said,
         *about_texts(provenance),
         *([QUIET] if plan.best.disturbed else []),
         *([] if provisional else few_prompts(plan.prompts)),

@@ -42,7 +42,7 @@ def _brief(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Brief:
     known = [row for row in rows if row.acceptance]
     alike = {k: [row for row in known if row.k == k] for k in dict.fromkeys(row.k for row in known)}
     unknown = [] if known else _reasons(rows)
-    changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN)]
+    changing = [note for note in answer.notes if note in (OF_FIRST_DRAFT, GIVEN) or note.endswith("changes the text.")]
     tables = [_of_candidates(answer, k, group) for k, group in alike.items()]
     return Brief.of(_verdict(answer, alike), tables, [*unknown, *changing, *few_prompts(answer.prompts)])
 

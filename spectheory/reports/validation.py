@@ -78,7 +78,8 @@ def validation_report(content: Content) -> Report:
     miss = content["median_miss"]
     speed = "" if miss is None else f"Speed-ups, measured against predicted: median miss {miss:.1f}%"
     few = few_prompts(content["provenance"].get("prompts", FEW))
-    brief = Brief.of([said.partition(" (")[0], speed], [_fastest(content)], [*missed, *off, *few])
+    notes = [*_changing(content), *missed, *off, *few]
+    brief = Brief.of([said.partition(" (")[0], speed], [_fastest(content)], notes)
     return Report(ValidationJson.view(content), pieces, said, _notes(content), brief)
 
 
@@ -196,6 +197,15 @@ def _undecided(content: Content) -> list[str]:
     ]
 
 
+def _changing(content: Content) -> list[str]:
+    """The rules whose output is not the target's."""
+    records = [record for at in content["temperatures"] for record in at["settings"] if "lossless" in record]
+    return [
+        f"{rule} changes the text: expected is given its own texts (Y7), from trace an estimate along the target's."
+        for rule in dict.fromkeys(record["rule"] for record in records)
+    ]
+
+
 def _notes(content: Content) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each."""
     expected = content["comparisons"] * 2 * ndtr(-WITHIN)
@@ -205,6 +215,7 @@ def _notes(content: Content) -> list[str]:
         *_undecided(content),
         *_control(content),
         *content.get("left_out", ()),
+        *_changing(content),
         "expected: the path theorem for the very texts decoded; z: counted minus expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
         "from trace: predicted from other texts of the same prompts (at temperature 0 the same greedy texts, so it "

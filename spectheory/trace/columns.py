@@ -153,6 +153,16 @@ COLUMNS: dict[str, Column] = {
     "draft_rank": _rank("place of the token in the draft's order, 1 the most probable"),
     "target_rank": _rank("place of the token in the target's order, 1 the most probable"),
     "greedy_agreement": Column("whether the most probable tokens agree", "truth value"),
+    "choice_target": _nats(
+        "log p of the draft's most probable token; at temperature 0 of the plain softmax (Y7)",
+        low=-math.inf,
+        high=0.0,
+        finite=False,
+    ),
+    "choice_top": _nats("log of the largest p; at temperature 0 of the plain softmax (Y7)", low=-_MOST_NATS, high=0.0),
+    "choice_rank": _rank(
+        "place of the draft's most probable token in the target's order; behind all p > 0 where p = 0"
+    ),
     "rejection_rank": _law(
         "P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1, 2, ... (R3)", RECORDED_RANKS
     ),

@@ -79,6 +79,9 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
     lossless = np.minimum(1.0, np.divide(p, q, out=np.ones_like(p), where=q > 0))
     ranks, race = min(RECORDED_RANKS, p.shape[1]), RaceVerification()
     plain = Sampling() if sampling.temperature == 0 else sampling
+    choice, log_plain = log_q.argmax(axis=-1), plain.log_pmf(target)
+    choice_target = log_plain[at[0], choice]
+    behind = 1 + np.isfinite(log_plain).sum(axis=-1)
     return {
         "token": ids,
         "log_target": log_p[at],
@@ -96,6 +99,9 @@ def _columns(target: Floats, draft: Floats, ids: NDArray[np.int64], sampling: Sa
         "draft_rank": _rank(log_q, ids),
         "target_rank": _rank(log_p, ids),
         "greedy_agreement": log_p.argmax(axis=-1) == log_q.argmax(axis=-1),
+        "choice_target": choice_target,
+        "choice_top": log_plain.max(axis=-1),
+        "choice_rank": np.where(np.isfinite(choice_target), _rank(log_plain, choice), behind),
         "rejection_rank": RecursiveRejection().rank_pmf_given(p, q, ids, RECORDED_RANKS),
         "race_rank": race.rank_pmf_given(p, q, ids, ranks),
         "uno_loss": np.stack([uno_loss(p, q, (1 - share) * lossless + share) for share in UNO_SHARES], axis=1),

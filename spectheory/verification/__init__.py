@@ -15,6 +15,7 @@ from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
+from spectheory.verification.lossy import LossyRule, RelaxedAcceptance, TargetThresholds, TypicalAcceptance
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
 from spectheory.verification.ngram import NgramMatch
 from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
@@ -49,6 +50,7 @@ __all__ = [
     "IndependentMatch",
     "KSeq",
     "LookupMatch",
+    "LossyRule",
     "NgramMatch",
     "PathRule",
     "PoissonRace",
@@ -59,10 +61,13 @@ __all__ = [
     "RankRule",
     "RecordedMatch",
     "RecursiveRejection",
+    "RelaxedAcceptance",
     "Rule",
     "RuleStanding",
+    "TargetThresholds",
     "TokenVerification",
     "TopKMatch",
+    "TypicalAcceptance",
     "entropy_at_least_kl",
     "expected_log_rank",
     "optimal_acceptance",

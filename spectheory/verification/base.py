@@ -113,7 +113,7 @@ class Rule(ABC):
     - `drafts`: how its candidates come.
     - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
     - `several`: whether it judges several candidates at one position.
-    - `output`: a sample of the target (lossless), the target's most probable token, or neither.
+    - `output`: a sample of the target, the target's most probable token, or neither: then it is not `lossless`.
     - `grows`: whether its drafts are a tree grown from confidences, whose size is that of the measurement.
     - `served`: whether a serving engine is known to run it.
     """
@@ -133,6 +133,11 @@ class Rule(ABC):
     def label(self) -> str:
         """What sentences call it."""
         return f"{self.name} verification"
+
+    @property
+    def lossless(self) -> bool:
+        """Whether the text has the law of the target's own decoding."""
+        return self.output != "biased"
 
     @property
     def uses_draft(self) -> bool:

@@ -1,62 +1,99 @@
-"""Y5-Y6 as a rule: token verification that accepts more than it may, and pays with bias."""
+"""Y5-Y6 as a rule: token verification that accepts more than it may, and pays with bias; an ensemble's verification."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import real
-from spectheory.distributions import Array, validate_pair
-from spectheory.verification.base import Columns, Output, PositionRule, single_candidate
+from spectheory.distributions import validate_pair
+from spectheory.verification.base import Columns
 from spectheory.verification.by_start import along_calls
+from spectheory.verification.lossy import LossyRule, Masses
 
 
 @dataclass(frozen=True)
-class BiasedVerification(PositionRule):
+class BiasedVerification(LossyRule):
     r"""Accept a draft with probability :math:`b = (1-t)\min(1, p/q) + t`, recover as token verification does (Y5, Y6).
 
     The output law of a position is the mixture :math:`\tilde p = (1-t)p + tq`, so the rule is token verification for
     that target: it rejects with probability (1-t) TV and is t TV away from the target, a point of the Pareto front of
-    Y6 (``yin2024``). Along a text every position pays; prefixes then follow the mixture. `share` is t, in [0, 1]: 0 is
-    token verification, 1 outputs the draft.
+    Y6 (``yin2024``). Along a text every verified position pays; the bonus token is the target's. `share` is t, in
+    [0, 1]: 0 is token verification, 1 outputs the draft. It is what transformers does with
+    ``assistant_ensemble_weight`` w = 1 - t where it samples, and is written ``ensemble:w``.
 
     Examples
     --------
     >>> rule = BiasedVerification(0.5)
     >>> round(float(rule.acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])), 6)
     0.85
+    >>> rule.name, rule.output_law([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]).round(3).tolist()
+    ('ensemble:0.5', [0.35, 0.3, 0.35])
     """
 
     share: float
 
-    name: ClassVar[str] = "biased"
+    name: ClassVar[str] = "ensemble"
     statement: ClassVar[str] = "Y6"
-    output: ClassVar[Output] = "biased"
-    needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
+    beside: ClassVar[str] = "token"
+    leaves: ClassVar[bool] = True
+    at_zero: ClassVar[str] = "at temperature 0 transformers compares first choices of a mixture of both softmaxes"
+    needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft", "total_variation")
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The weight of the target."""
+        return ["weight"]
+
+    @classmethod
+    def read(cls, settings: str) -> Self:
+        """The rule of a weight w of the target, in [0, 1]: share 1 - w."""
+        (written,) = cls.numbers(settings)
+        weight = real("the weight", written, lambda w: 0 <= w <= 1, limit="must be in [0, 1]", remedy="1 is lossless")
+        return cls(1 - weight)
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """The weight of the target."""
+        return {"weight": 1 - self.share}
 
     def __post_init__(self) -> None:
         real("bias share", self.share, lambda t: 0 <= t <= 1, limit="must be in [0, 1]", remedy="0 is lossless")
+        super().__post_init__()
 
-    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        """Probability 1 - (1-t) TV that the draft is accepted, ``[..., V]`` to ``[...]`` (Y6, exact)."""
-        single_candidate(self, k)
+    def masses(self, target: Any, draft: Any) -> Masses:
+        """min(q, (1-t)p + tq), (1-t)(p - q)+ and p, ``[..., V]`` (Y6, exact)."""
         p, q, xp = validate_pair(target, draft)
-        return self.share + (1 - self.share) * xp.sum(xp.minimum(p, q), axis=-1)
+        p, q = p + 0 * q, q + 0 * p
+        accepted = xp.minimum(q, (1 - self.share) * p + self.share * q)
+        return Masses(accepted, (1 - self.share) * xp.maximum(p - q, 0 * p), p)
 
-    def acceptance_given(self, target: Any, draft: Any) -> Array:
-        """Acceptance given that the rule output x, a(x) = min(1, q/((1-t)p + tq)), ``[..., V]`` (exact)."""
-        p, q, xp = validate_pair(target, draft)
+    def masses_at(self, columns: Columns) -> Masses:
+        """The same of a text's tokens, ``[N]``."""
+        p, q = (np.exp(np.asarray(columns[name], dtype=np.float64)) for name in ("log_target", "log_draft"))
         mixture = (1 - self.share) * p + self.share * q
-        safe = xp.where(mixture > 0, mixture, xp.ones_like(mixture))
-        with np.errstate(over="ignore"):  # a quotient beyond the floats is cut to 1
-            accepted = xp.minimum(q / safe, xp.ones_like(mixture))
-        return xp.where(mixture > 0, accepted, xp.zeros_like(mixture))
+        return Masses(np.minimum(q, mixture), (1 - self.share) * np.maximum(p - q, 0.0), p)
+
+    def changed(self, columns: Columns) -> NDArray[np.float64]:
+        """T TV at each position, ``[N]`` (Y6, exact)."""
+        return self.share * np.asarray(columns["total_variation"], dtype=np.float64)
+
+    def nats(self, columns: Columns) -> NDArray[np.float64]:
+        r"""An estimate ``[N]`` of KL(p' || p) along a text of the target, :math:`w\log w - w + 1`, w = p'/p, nats.
+
+        Unbiased where supp q lies in supp p; elsewhere KL is infinite.
+        """
+        with np.errstate(over="ignore"):  # beyond the floats: infinite
+            ratio = 1 + self.share * np.expm1(_log_ratio(columns))
+        logs = np.log(ratio, out=np.zeros_like(ratio), where=ratio > 0)
+        return np.asarray(np.maximum(ratio * logs - ratio + 1, 0.0))
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
-        r"""a(x) at each position of a text that *this rule* output, a sample of the mixture (exact).
+        r"""a(x) at each verified position of a text that *this rule* output, a sample of the mixture (exact).
 
         :math:`1/\max(1, (1-t)/\rho + t)`, :math:`\rho = q/p`: 0 where q = 0; 1 where p = 0 < q (by convention
         at share 0, which has no such output).

@@ -10,12 +10,14 @@ from spectheory.errors import SettingError, argument
 from spectheory.extensions import installed, is_address, load
 from spectheory.ngrams import NGRAMS, read_ngrams
 from spectheory.verification.base import PathRule, RankRule, Rule
+from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.copied_first import THEN, CopiedFirst
 from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
+from spectheory.verification.lossy import LossyRule, RelaxedAcceptance, TargetThresholds, TypicalAcceptance
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
 from spectheory.verification.ngram import NgramMatch
 from spectheory.verification.poisson import PoissonRace
@@ -47,6 +49,11 @@ BUILT_IN: tuple[Rule, ...] = (
     GrownMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
+
+LOSSY: dict[str, type[LossyRule]] = {
+    rule.name: rule for rule in (BiasedVerification, TargetThresholds, TypicalAcceptance, RelaxedAcceptance)
+}
+"""Rules that change the text, by name; each is written with its numbers."""
 
 PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
 """Built-in rules with a path form, by name: those that a trace predicts."""
@@ -114,6 +121,11 @@ def find_rule(name: Rule | str) -> Rule:
     """A rule itself, by its name, or by a class written as ``module:Class`` that has no built-in rule's name.
 
     An n-gram draft is a rule with its settings, as ``suffix:max=8``; ``lookup>token`` copies first.
+
+    Examples
+    --------
+    >>> find_rule("relaxed:top=10,delta=0.6"), find_rule("ensemble:0.75")
+    (RelaxedAcceptance(top=10, delta=0.6), BiasedVerification(share=0.25))
     """
     if not isinstance(name, str):
         return instance("rule", name, Rule, remedy="spectheory.verification.PoissonRace() is one")
@@ -128,6 +140,9 @@ def find_rule(name: Rule | str) -> Rule:
             what = f"the rule {name!r} is {1 + len(others)} drafts"
             raise SettingError(what, limit="one at a time", remedy="name each")
         return NgramMatch(draft)
+    kind, _, settings = name.partition(":")
+    if kind in LOSSY:
+        return LOSSY[kind].read(settings)
     if not is_address(name):
         known = all_rules()
         written = name if name in known else name.casefold()
@@ -140,7 +155,7 @@ def find_rule(name: Rule | str) -> Rule:
         if written not in known:
             raise SettingError(
                 f"rule {name!r} is unknown",
-                limit=f"there are {names(known.values())}",
+                limit=f"there are {names(known.values())}; {', '.join(LOSSY)} change the text",
                 remedy="name one, or a class of your own as module:Class",
             )
         return known[written]
@@ -155,9 +170,15 @@ def ranked_names() -> str:
     return names(all_rules().values(), RankRule)
 
 
-def path_rule(name: PathRule | str) -> PathRule:
-    """The same, for a rule with a path form."""
+def path_rule(name: PathRule | str, *, lossy: bool = False) -> PathRule:
+    """The same, for a rule with a path form; one that changes the text only where the caller takes it."""
     rule = find_rule(name)
+    if not rule.lossless and not lossy:
+        raise SettingError(
+            f"the rule {rule.name!r} is asked for",
+            limit="it changes the text, which is no sample of the target",
+            remedy=f"ask {argument('spectheory.plan', '`spectheory predict TRACE`')} or `spectheory validate` about it",
+        )
     if not isinstance(rule, PathRule):
         raise SettingError(
             f"rule {rule.name!r} has no path form",

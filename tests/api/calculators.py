@@ -10,7 +10,16 @@ import numpy as np
 import spectheory
 from spectheory import limits, verification
 from spectheory.drafting import KAry, exit_law, expected_tokens, node_weights, survival
-from spectheory.verification import BiasedVerification, GumbelList, KSeq, PoissonRace, RaceVerification
+from spectheory.verification import (
+    BiasedVerification,
+    GumbelList,
+    KSeq,
+    PoissonRace,
+    RaceVerification,
+    RelaxedAcceptance,
+    TargetThresholds,
+    TypicalAcceptance,
+)
 from spectheory.verification.optimal import optimal_rejections
 
 DISTINCT = verification.RecursiveRejection(replacement=False)
@@ -45,6 +54,9 @@ OF_PAIRS |= {
     "k-seq rho": lambda p, q: KSeq().rho(p, q, 3),
     "biased": lambda p, q: BiasedVerification(0.5).acceptance(p, q),
     "biased given": lambda p, q: BiasedVerification(0.5).acceptance_given(p, q),
+    "thresholds": lambda p, q: TargetThresholds(0.9, 0.8).output_law(p, q),
+    "typical": lambda p, q: TypicalAcceptance(0.3, 0.5).acceptance(p, q),
+    "relaxed": lambda p, q: RelaxedAcceptance(2, 0.3).acceptance_given(p, q),
     "gumbel": lambda p, q: GumbelList().acceptance(p, q, 3),
     "gumbel given": lambda p, q: GumbelList().acceptance_given(p, q, 3),
     "gumbel bound": lambda p, q: GumbelList().acceptance_bound(p, q, 3),

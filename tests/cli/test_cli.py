@@ -97,11 +97,18 @@ def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.Ca
     assert half["side"] == "lower estimate", "the trace does not say how the target was sampled"
     assert main(arguments) == 0
     shown = capsys.readouterr().out
-    assert "with over-acceptance, calls" in shown
+    assert "Rules that change the text, calls from lossless starts" in shown
     assert "upper estimate" in shown
     Trace(columns, trace.texts, {**trace.provenance, "settings": {"sampling": {"temperature": 1.0}}}).write(trace_file)
     assert main(arguments) == 0
     assert "upper estimate" not in capsys.readouterr().out
+    named = ["predict", str(trace_file), "--k-max", "3", "--rule", "ensemble:0.5"]
+    assert main([*named, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert {p["rule"] for p in content["predictions"]} == {"token"}
+    assert content["bias"][0]["bias"] == half["bias"]
+    assert main(named) == 0
+    assert "ensemble:0.5 changes the text. transformers: assistant_ensemble_weight=0.5" in capsys.readouterr().out
 
 
 def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(

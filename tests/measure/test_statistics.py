@@ -64,6 +64,7 @@ def reference(target: torch.Tensor, draft: torch.Tensor, tokens: torch.Tensor, s
         "draft_rank": np.array([rank(row, x) for row, x in zip(log_q, at[1], strict=True)]),
         "target_rank": np.array([rank(row, x) for row, x in zip(log_p, at[1], strict=True)]),
         "greedy_agreement": log_p.argmax(-1) == log_q.argmax(-1),
+        **choices(Sampling() if sampling.temperature == 0 else sampling, target, log_q),
         "rejection_rank": np.array([rejection_ranks(p[n], q[n], at[1][n]) for n in range(len(tokens))]),
         "race_rank": RaceVerification().rank_pmf_given(p, q, at[1], RECORDED_RANKS),
         "uno_loss": np.stack([uno_loss(p, q, share) for share in UNO_SHARES], axis=1),
@@ -75,6 +76,18 @@ def uno_loss(p: NDArray[np.float64], q: NDArray[np.float64], share: float) -> ND
     b = (1 - share) * np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0)) + share
     rejected = np.sum((1 - b) * q, axis=-1, keepdims=True)
     return np.sum(np.abs(b * q + rejected * p - p), axis=-1) / 2
+
+
+def choices(sampling: Sampling, target: torch.Tensor, log_q: NDArray[np.float64]) -> Arrays:
+    """What the target says of the draft's first choice; a token without mass stands behind the others."""
+    log_p = sampling.log_pmf(target.double().numpy())
+    z = [max(range(len(row)), key=lambda x: (row[x], -x)) for row in log_q]
+    at = np.array([row[x] for row, x in zip(log_p, z, strict=True)])
+    ranks = [
+        rank(row, x) if np.isfinite(row[x]) else 1 + int(np.isfinite(row).sum())
+        for row, x in zip(log_p, z, strict=True)
+    ]
+    return {"choice_target": at, "choice_top": log_p.max(-1), "choice_rank": np.array(ranks)}
 
 
 def rank(row: NDArray[np.float64], x: int) -> int:

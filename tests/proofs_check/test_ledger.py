@@ -49,7 +49,7 @@ REFUTED = (
     *("A3/look-alike", "H/distinct", "H/truncated", "T1/mixture", "§7/product", "S4/greedy", "S4/more", "Y3/printed"),
     *("Y3/empty", "Y4/support", "B4/sampling", "B2'/dependent", "B1/leading", "B8/one-step", "B9/stretches"),
     *("C4/no-knee", "B7/in-law", "B7/tokens", "B7/by-depth", "B7/starts", "B7/lengths-free", "§7/first-draft"),
-    "§10/recut",
+    *("§10/recut", "Y7/zero"),
 )
 """False statements that must stand beside the true ones they resemble."""
 

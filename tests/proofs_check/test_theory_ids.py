@@ -20,7 +20,7 @@ IDS = (
     *(f"S{i}" for i in range(1, 5)),
     "T1",
     *("B1", "B2", "B2'", "B3", "B3'", "B4", "B5", "B6", "B7", "B8", "B9"),
-    *(f"Y{i}" for i in range(1, 7)),
+    *(f"Y{i}" for i in range(1, 8)),
     "§7",
     *(f"C{i}" for i in range(1, 6)),
     "§9",

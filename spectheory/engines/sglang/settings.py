@@ -24,6 +24,13 @@ FIRST_CHOICES = Fact(
     "thresholds are 1, their default; lower ones change the output.",
     f"{_CHECKED}: `eagle_sample`; sgl-project/sglang#10308",
 )
+LOSSY = Fact(
+    "--speculative-accept-threshold-single S, --speculative-accept-threshold-acc A",
+    "Change the text below 1, their default. A first choice z is accepted with min(1, p(z)/A), and for certain where "
+    "p(z) is at least S; else a token of p without z is drawn. `--rule thresholds:single=S,acc=A` predicts it for "
+    "chains. At temperature 0 they change nothing.",
+    "source: `TreeSpeculativeSamplingTargetOnly`; not run",
+)
 REFUSED = Fact(
     "--speculative-use-rejection-sampling, STANDALONE",
     "Sampled drafts are not available: speculative-use-rejection-sampling is refused for a draft model of its own "
@@ -108,7 +115,7 @@ METHODS = (
     ("domino", "DFLASH"),
 )
 """The algorithm of each kind of draft."""
-_VERIFYING = (FIRST_CHOICES, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE)
+_VERIFYING = (FIRST_CHOICES, LOSSY, GREEDY, REFUSED, MATCHED, GROWN, ADAPTIVE)
 _DRAFTING = (HEADS, SAMPLED, BLOCK, DFLASH, DSPARK, DOMINO, MIN_P, DTYPE, NGRAM)
 
 
@@ -238,5 +245,10 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
 
 
 ENGINE = ServingEngine(
-    "sglang", "0.5.23", (*_VERIFYING, *_DRAFTING), methods=METHODS, makers=(_with_draft, _with_ngrams)
+    "sglang",
+    "0.5.23",
+    (*_VERIFYING, *_DRAFTING),
+    methods=METHODS,
+    makers=(_with_draft, _with_ngrams),
+    lossy=(("thresholds", "--speculative-accept-threshold-single {single} --speculative-accept-threshold-acc {acc}"),),
 )

@@ -25,6 +25,13 @@ HEADS = Fact(
     "target's checkpoint need no model. There is none for P-EAGLE and Domino.",
     "documentation of 1.3.0rc27 and its example, NVIDIA/TensorRT-LLM#15775; not run",
 )
+RELAXED = Fact(
+    "MTPDecodingConfig(use_relaxed_acceptance_for_thinking=True, relaxed_topk=N, relaxed_delta=D)",
+    "Changes the text while the model thinks. A first choice of the MTP modules is accepted where it is among the "
+    "target's N most probable tokens and at most D below the largest probability, else the target's first choice is "
+    "output. `--rule relaxed:top=N,delta=D` predicts it as if all were thinking; elsewhere it is greedy matching.",
+    "source: `mtpRelaxedAcceptanceKernel`; not run",
+)
 LENGTHS = Fact(
     "draft_len_schedule, acceptance_rate_threshold",
     "Lengths by batch size; below a mean acceptance rate speculation is switched off for good. There is no stopping "
@@ -66,5 +73,15 @@ def _with_draft(ask: Ask) -> EngineSettings | None:
 
 
 ENGINE = ServingEngine(
-    "tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, LENGTHS, HEADS, DTYPE), methods=METHODS, makers=(_with_draft,)
+    "tensorrt-llm",
+    "1.3.0rc29",
+    (FIRST_CHOICES, SAMPLED, RELAXED, LENGTHS, HEADS, DTYPE),
+    methods=METHODS,
+    makers=(_with_draft,),
+    lossy=(
+        (
+            "relaxed",
+            "MTPDecodingConfig(use_relaxed_acceptance_for_thinking=True, relaxed_topk={top}, relaxed_delta={delta})",
+        ),
+    ),
 )

@@ -116,9 +116,10 @@ PRUNED = Fact(
 )
 ENSEMBLE = Fact(
     "assistant_ensemble_weight",
-    "A weight w below 1 accepts against w p + (1 - w) q: more is accepted, and the output is not the target's. Not "
-    "predicted here.",
-    f"run by a test; {_SOURCE}: `_speculative_sampling`",
+    "Changes the text. A weight w below 1 accepts against w p + (1 - w) q, and the bonus token is the target's. "
+    "`--rule ensemble:w` predicts it where tokens are sampled. At temperature 0 the first choice of the mixture of "
+    "both plain softmaxes is output: not predicted.",
+    f"run by a test, calls against their law given the texts; {_SOURCE}: `_speculative_sampling`",
 )
 EARLY_EXIT = Fact(
     "assistant_early_exit",
@@ -217,4 +218,5 @@ ENGINE = ServingEngine(
     methods=((DRAFT_MODEL, ""), (COMMON, "")),
     stops=(TokenBelow.name,),
     makers=(_with_draft, _with_lookup),
+    lossy=(("ensemble", "assistant_ensemble_weight={weight}"),),
 )

@@ -62,12 +62,28 @@ def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor
     """The columns that cost little. `buffers` ``[2, rows, V]`` are overwritten."""
     log_target, log_draft = _logs(p, q, at)
     sums = _compiled_sums if fits(p.pmf) else _sums
+    columns = sums(p, q, at, log_target, log_draft, buffers)
     return {
         "log_target": log_target,
         "log_draft": log_draft,
-        **sums(p, q, at, log_target, log_draft, buffers),
+        **_choice(p, q),
+        **columns,
         **_rejections(p, q, log_target, log_draft, buffers, RECORDED_RANKS),
     }
+
+
+def _choice(p: Pmf, q: Pmf) -> dict[str, Tensor]:
+    """What the target says of the draft's most probable token."""
+    wide, best = widest(p.pmf), (first_largest(pmf.order())[:, None] for pmf in (p, q))
+    top, choice = (p.log_at(at).to(wide) for at in best)
+    return {"choice_target": choice, "choice_top": top}
+
+
+def _place(order: Tensor, at: Tensor) -> Tensor:
+    """The place ``[rows]`` of a token in its row, behind all that are not cut where it is."""
+    value = order.gather(1, at)
+    tied = (order == value) & (torch.arange(order.shape[1], device=order.device) < at) & (value > -math.inf)
+    return 1 + (order > value).sum(dim=-1) + tied.sum(dim=-1)
 
 
 def _logs(p: Pmf, q: Pmf, at: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,17 +104,18 @@ def _compiled_sums(
     """The columns of :func:`_sums` by one compiled pass."""
     from spectheory.kernels.position_sums import position_sums
 
-    sums, ranks = np.empty((len(at), 7)), np.empty((len(at), 4), np.int64)
+    sums, ranks = np.empty((len(at), 7)), np.empty((len(at), 5), np.int64)
     c = ratio(log_target, log_draft, p.pmf.dtype)
     on_threads(position_sums, p.pmf, q.pmf, p.order(), q.order(), at[:, 0], c, sums, ranks)
     names = ("target_entropy", "target_second_moment", "kl", "draft_entropy", "harmonic_similarity", "race_g")
     columns = {name: torch.from_numpy(sums[:, i].copy()) for i, name in enumerate((*names, "draft_top"))}
     columns["race_g"].masked_fill_(log_draft == -math.inf, math.inf)
-    target_rank, draft_rank, best, best_draft = torch.from_numpy(ranks.T.copy())
+    target_rank, draft_rank, best, best_draft, choice_rank = torch.from_numpy(ranks.T.copy())
     return columns | {
         "target_rank": target_rank,
         "draft_rank": draft_rank,
         "greedy_agreement": best == best_draft,
+        "choice_rank": choice_rank,
     }
 
 
@@ -110,6 +127,7 @@ def _sums(p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buf
         # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
         "kl": _kl(p, q, scratch).to(wide),
+        "choice_rank": _place(p.order(), first_largest(q.order())[:, None]),
         "harmonic_similarity": 2 * _dot(p.pmf, _shares(p.pmf, q.pmf, scratch), scratch).to(wide),
         **_draft_sums(p, q, at, log_target, log_draft, buffers),
     }
@@ -308,6 +326,8 @@ def _logit_columns(target: Tensor, draft: Tensor, tokens: Tensor, settings: _Set
     rows = _rows_at_once(target)
     if settings.draft.temperature == 0:
         columns["draft_top"] = _plain_tops(draft)
+        if not settings.by_start:
+            columns |= _plain_choice(target, draft)
     if settings.judged:
         models = (("target", target),) * (not settings.by_start) + (("draft", draft),)
         for model, logits in models:
@@ -326,6 +346,15 @@ def _plain_tops(logits: Tensor) -> Tensor:
         relative -= relative.amax(dim=-1, keepdim=True)
         tops.append(relative.exp_().sum(dim=-1).to(widest(logits)).reciprocal_())
     return torch.cat(tops)
+
+
+def _plain_choice(target: Tensor, draft: Tensor) -> dict[str, Tensor]:
+    """The columns of :func:`_choice` by the softmax of the target's logits ``[rows, V]``."""
+    choice, wide = first_largest(draft)[:, None], widest(target)
+    total = torch.cat([rows.to(wide).logsumexp(dim=-1) for rows in target.split(_rows_at_once(target))])
+    logs = {"choice_target": target.gather(1, choice)[:, 0], "choice_top": target.amax(dim=-1)}
+    columns = {name: (value.to(wide) - total).clamp_(max=0.0) for name, value in logs.items()}
+    return columns | {"choice_rank": _place(target, choice)}
 
 
 _LEAST_WIDTH = 8

@@ -238,11 +238,11 @@ def decode(
     verifier: Verifier | None = None,
     calls: int | None = None,
 ) -> list[Decoded]:
-    """Decode each prompt ``[n]``, n >= 1; the texts have the target's law for any draft (lossless).
+    """Decode each prompt ``[n]``, n >= 1; the texts have the target's law for any draft if the rule is lossless.
 
     A call is one pass of the target on the last token and the drafts after it. With m tokens to go no draft is deeper
-    than m - 1, and none follows an end of text. At temperature 0 every method gives the target's greedy text. Pmfs are
-    computed on the CPU in float64, so target and draft may be on different devices.
+    than m - 1, and none follows an end of text. At temperature 0 every such method gives the target's greedy text. Pmfs
+    are computed on the CPU in float64, so target and draft may be on different devices.
 
     `batch` texts are decoded in step: they share passes and times, and a text that ends leaves the batch. The
     randomness of a text is fixed by `seed` and its number: texts depend on `batch`, device and precision only by
@@ -304,6 +304,7 @@ def _readers(
 ) -> Iterator[list[Reader]]:
     """The readers of target and draft; a head takes the target's hidden states as long as this is open."""
     head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
+    sampling = method.judged_by(sampling)
     if head is None:
         models = (pair.target, sampling), (pair.draft, confidences)
         yield [

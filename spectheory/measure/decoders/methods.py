@@ -18,7 +18,7 @@ from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
 from spectheory.ngrams import NgramDraft
 from spectheory.prediction.shape_calls import takes
-from spectheory.verification import RankRule, Rule
+from spectheory.verification import LossyRule, RankRule, Rule
 from spectheory.verification.base import Drafts
 from spectheory.verification.copied import CopiedMatch
 from spectheory.verification.registry import find_rule, names
@@ -278,6 +278,10 @@ class Method:
         grows = self.law is not None and self.law.grows
         return Sampling() if grows or (self.stop and sampling.temperature == 0) else sampling
 
+    def judged_by(self, sampling: Sampling) -> Sampling:
+        """What the target's reader gives: rules that relax greedy decoding read the plain softmax (Y7)."""
+        return Sampling() if isinstance(self.law, LossyRule) and self.law.greedy else sampling
+
     @property
     def depth(self) -> int:
         """The most drafts of a call that can be accepted."""
@@ -369,7 +373,9 @@ class Method:
 
 
 def check_temperature(rule: Rule, temperature: float) -> None:
-    """Refuse a rule that outputs first choices for a sampled target."""
+    """Refuse a rule that outputs first choices for a sampled target, and a lossy one that is another at 0."""
+    if isinstance(rule, LossyRule):
+        rule.check_temperature(temperature)
     if rule.output == "first choice" and temperature > 0:
         raise SettingError(
             f"{rule.name} is asked for at temperature {temperature:g}",

@@ -15,6 +15,7 @@ from spectheory.verification import (
     GreedyMatch,
     GrownMatch,
     IndependentMatch,
+    LossyRule,
     PoissonRace,
     RaceVerification,
     RecursiveRejection,
@@ -149,6 +150,22 @@ def block_verification(tree: DraftTree, target: Pmfs, source: Source) -> Verdict
     return chain[:accepted], source.chance.categorical(p)
 
 
+def by_masses(tree: DraftTree, target: Pmfs, source: Source, *, rule: LossyRule) -> Verdict:
+    """The chain is judged position by position with the masses of a rule that changes the text (Y7)."""
+    path: list[int] = []
+    for node in tree.nodes:
+        above = path[-1] if path else ROOT
+        q, token = tree.pmfs[above], tree.tokens[node]
+        accepted, recovered, _ = rule.masses(target[above], q)
+        chance = accepted[token] / q[token] if rule.drafts == "drawn" else accepted[token]
+        # Where nothing is recovered: a coin that fails by rounding must not leave a call without an output.
+        if recovered.any() and not source.chance.coin(float(chance)):
+            return path, source.chance.categorical(recovered)
+        path.append(node)
+    p = target[path[-1] if path else ROOT]
+    return path, source.chance.categorical(rule.masses(p, p).bonus)
+
+
 VERIFIERS: Mapping[Rule, Verifier] = {
     TokenVerification(): recursive_rejection,
     BlockVerification(): block_verification,
@@ -169,4 +186,6 @@ def verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
     if isinstance(rule, CopiedMatch):
         return match_target_draw if rule.copies else None
+    if isinstance(rule, LossyRule):
+        return partial(by_masses, rule=rule)
     return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

@@ -31,12 +31,14 @@ from spectheory.measure.decoders.decode import Call
 from spectheory.measure.validation.runs import CONTROLS, Round, Run, compare_runs
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.prediction import predict
+from spectheory.prediction.bias_tradeoff import bias_tradeoff, calls_beside
 from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted, survival_of
 from spectheory.reports.validation import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
 from spectheory.trace import Trace
+from spectheory.verification import LossyRule
 
 # Times of calls, measured and by a latency table
 
@@ -237,9 +239,24 @@ class Evidence:
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
         """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
-        predicted = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
+        rule = setting.path_rule
+        if isinstance(rule, LossyRule):
+            (point,) = bias_tradeoff(self.trace, setting.drafts.depth, [rule], cost)
+            predicted = point.speedup
+        else:
+            predicted = predict(self.trace, rule, setting.drafts, cost).speedup
         assert predicted is not None
         return predicted
+
+    def tokens_per_call(self, setting: Setting) -> Floats:
+        """What the trace predicts, ``[1 + prompts]``; of a rule that changes the text a lower estimate (Y7)."""
+        rule, k = setting.path_rule, setting.drafts.depth
+        if not isinstance(rule, LossyRule):
+            return self.of_trace(setting).tokens_per_call
+        begins = np.cumsum([0, *self.trace.lengths[:-1]])
+        of_positions = calls_beside(self.trace, k, rule, rule.weighted_survival(self.trace.columns, k))
+        tokens, calls, _ = (self._of_texts(np.add.reduceat(values, begins)) for values in of_positions)
+        return tokens / calls
 
     def of_trace(self, setting: Setting) -> _TraceExpectation:
         """What the trace predicts of the setting's calls."""
@@ -291,6 +308,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "shape": str(setting.shape),
         "nodes": shape.nodes,
         "judged": setting.judged,
+        **({} if setting.path_rule.lossless else {"lossless": False}),
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(
@@ -302,7 +320,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         **({"drafted": _drafted_tokens(runs)} if setting.stop else {}),
         "trace": _from_trace(evidence, setting),
         "speedup": _without_budget(evidence, setting)
-        if setting.judged or setting.stop
+        if setting.judged or setting.stop or not setting.path_rule.lossless
         else _speedup(evidence, setting),
     }
 
@@ -350,7 +368,7 @@ def _drafted_tokens(runs: Sequence[Run]) -> dict[str, Any]:
 def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """What other texts of the same prompts predict; leaving out a prompt leaves it out on both sides."""
     here, interval = evidence.timed(setting), evidence.interval
-    known = evidence.of_trace(setting).tokens_per_call
+    known = evidence.tokens_per_call(setting)
     return {
         "tokens_per_call": interval(known, limits=(1.0, setting.drafts.depth + 1.0)).as_dict(),
         "counted_over_predicted": interval(here.tokens / here.calls / known).as_dict(),
@@ -392,7 +410,8 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _without_budget(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Of transformers relative to its own plain generation, prompts included, since its passes are not timed one by
-    one; of stopped chains because what is drafted after a mismatch is estimated.
+    one; of stopped chains because what is drafted after a mismatch is estimated; of rules that change the text because
+    their tokens per call are.
     """
     here, plain, interval = evidence.timed(setting), evidence.timed(setting.baseline), evidence.interval
     return {

@@ -45,7 +45,7 @@ from spectheory.reports.validation import JUDGE, STRINGS
 from spectheory.store import Contents, Store
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import NgramMatch, TokenVerification
+from spectheory.verification import BiasedVerification, NgramMatch, TokenVerification
 
 
 def kept_latencies(
@@ -346,6 +346,13 @@ class Validation:
 
     def settings(self, temperature: float) -> list[Setting]:
         """The settings at a temperature."""
+        cut = self.at(temperature).sampling.truncates and temperature > 0
+        if cut and (drawn := [rule for rule in self.rules if rule.startswith(f"{BiasedVerification.name}:")]):
+            raise SettingError(
+                f"{drawn[0]} is asked for with top-k, top-p or min-p",
+                limit="its texts may have tokens that these cut, whose calls are not known",
+                remedy="leave the filters out, or ask `spectheory predict` about it",
+            )
         return settings_for(self.rules, self.shapes, temperature, self.head)
 
     def at(self, temperature: float) -> MeasureSettings:

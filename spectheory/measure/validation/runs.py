@@ -23,7 +23,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
-from spectheory.verification import NgramMatch, PathRule, RankRule
+from spectheory.verification import LossyRule, NgramMatch, PathRule, RankRule
 from spectheory.verification.by_start import by_position, deepest, missing
 
 CONTROLS = ("per_position", "fixed")
@@ -64,6 +64,11 @@ def expected_calls(
 
     A call drafts nothing at or past the last of `tokens` (those of the text), nor after the text's end.
     """
+    if isinstance(rule, LossyRule):
+        plain = Sampling() if rule.greedy else sampling
+        columns = teacher_forced(pair, prompt_ids, text, plain, chunk=chunk, race=False, sampled=True, name=name)
+        ended = len(text) < (tokens or len(text))
+        return ExpectedCalls.of([rule.path_survival(columns, shape.depth, ended=ended)])
     expensive = isinstance(rule, RankRule) and not shape.is_chain and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None

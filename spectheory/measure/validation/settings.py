@@ -43,7 +43,13 @@ class HeadLimits:
                 limit=NO_HEADS,
                 remedy="name other rules",
             )
-        law = path_rule(rule)
+        law = path_rule(rule, lossy=True)
+        if not law.lossless:
+            return SettingError(
+                f"{rule} is asked for with the draft head {self.name!r}",
+                limit="what it pays at a position depends on where the call starts, which is not recorded",
+                remedy="use a draft model",
+            )
         if not law.uses_draft:
             return None
         if self.deepest is not None and shape.depth > self.deepest:
@@ -154,7 +160,7 @@ class Setting:
         The recursion needs only the law of the accepted drafts at each start. Copied drafts have one: they are a
         function of the text before the start.
         """
-        return TokenVerification() if self.judged else path_rule(self.rule)
+        return TokenVerification() if self.judged else path_rule(self.rule, lossy=True)
 
     @property
     def key(self) -> int:
@@ -172,7 +178,7 @@ def settings_for(
     """Every rule (by default the usual ones) with every shape it takes; one that goes with none is refused."""
     for rule in rules:
         if rule not in JUDGES:
-            check_temperature(path_rule(rule), temperature)
+            check_temperature(path_rule(rule, lossy=True), temperature)
     if STRINGS in rules and temperature:
         raise SettingError(
             f"{STRINGS} is asked for at temperature {temperature:g}",
@@ -197,7 +203,7 @@ def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
     usual = CHAIN_RULES if shape.is_chain else TREE_RULES
     if shape.stop:
         judged = isinstance(shape.stop, TokenBelow)
-        usual = tuple(rule for rule in usual if (judged if rule in JUDGES else path_rule(rule).uses_draft))
+        usual = tuple(rule for rule in usual if (judged if rule in JUDGES else path_rule(rule, lossy=True).uses_draft))
     return usual if head is None else head.usual(usual, shape)
 
 
