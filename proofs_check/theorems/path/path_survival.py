@@ -411,7 +411,7 @@ P7 = Entry(
     evidence=(*EVIDENCE, *CALLS),
     calculators=(
         *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
-        *(f"spectheory.{name}" for name in ("predict", "plan", "rules", "tree", "judge", "compare", "gate")),
+        *(f"spectheory.{name}" for name in ("predict", "plan", "rules", "tree", "judge", "compare", "gate", "noise")),
         *(f"spectheory.{name}" for name in ("Prediction", "Trace", "Interval")),
     ),
 )
