@@ -196,23 +196,38 @@ def latency_budget(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
 
 DRAFTS = 4
 """Drafts per call."""
-OWN: dict[str, dict[str, Any]] = {"eagle3": {}, "peagle": {"mask_token_id": 1}, "dflash": {"mask_token_id": 1}}
-"""Fields that only one kind has; a block of DFlash is one longer than its drafts."""
+MASKED = {"mask_token_id": 1}
+OWN: dict[str, dict[str, Any]] = {
+    "eagle3": {},
+    "peagle": MASKED,
+    "mtp": {"num_nextn_predict_layers": 1},
+    "dflash": MASKED,
+    "dspark": MASKED | {"markov_rank": 64},
+    "domino": MASKED | {"gru_hidden_dim": 64, "emb_dim": 64},
+}
+"""Fields that only one kind has; a block of DFlash and Domino is one longer than its drafts."""
+MEASURED = ("eagle3", "mtp", "dflash", "dspark")
+"""Kinds of heads that are timed."""
 
 
 def configuration(kind: str, target: Any, drafts: int) -> dict[str, Any]:
     """The config.json of a head of one layer as wide as the target's, which drafts all of the target's tokens."""
     block = {**target.config.to_dict(), "num_hidden_layers": 1, "model_type": "llama" if kind == "eagle3" else "qwen3"}
     block["layer_types"] = None
-    layers = target.config.num_hidden_layers
+    layers, read = target.config.num_hidden_layers, HEADS[kind].layer_field
+    blocks = {
+        "dflash": {"block_size": drafts + 1},
+        "domino": {"block_size": drafts + 1},
+        "dspark": {"block_size": drafts},
+    }
     return {
         "speculators_model_type": kind,
         "speculators_version": "0.9.0",
         "speculators_config": {"proposal_methods": [{"speculative_tokens": drafts}]},
         "transformer_layer_config": block,
-        HEADS[kind].layer_field: [1, layers // 2, layers - 1],
+        **({read: [1, layers // 2, layers - 1]} if read else {}),
         **OWN[kind],
-        **({"block_size": drafts + 1} if kind == "dflash" else {}),
+        **blocks.get(kind, {}),
     }
 
 
@@ -220,12 +235,11 @@ def with_random_head(pair: ModelPair, kind: str, drafts: int) -> ModelPair:
     """The pair with a random head of that kind in place of its draft, in the target's precision and on its device."""
     target, made = pair.target.network, HEADS[kind]
     config = made.configured(configuration(kind, target, drafts), kind)
-    assert config.layers is not None
     torch.manual_seed(1)
     with torch.device(pair.target.device):
         head = made(
             config,
-            config.layers,
+            config.layers or (target.config.num_hidden_layers,),
             embeddings=target.get_input_embeddings().weight,
             outputs=target.get_output_embeddings().weight,
             final_norm=target.get_decoder().norm,
@@ -239,7 +253,7 @@ def with_random_head(pair: ModelPair, kind: str, drafts: int) -> ModelPair:
 def heads(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     """Seconds of a head's passes and of measuring it by start, beside those of the target and of its hidden states."""
     base, times = random_pair(device, dtype, sizes), {}
-    for kind in ("eagle3", "dflash"):
+    for kind in MEASURED:
         pair = with_random_head(base, kind, DRAFTS)
         table = measure_latency(
             pair, context=sizes.contexts[0], tokens=sizes.widths, rounds=sizes.rounds, warm_up=sizes.warm_up

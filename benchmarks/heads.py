@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from _gpu_pairs import Words, random_model, with_random_head
+from _gpu_pairs import MEASURED, Words, random_model, with_random_head
 from _rows import Row, median_seconds, publish
 
 from spectheory.distributions import Sampling
@@ -20,7 +20,6 @@ from spectheory.measure.heads.base import HiddenStates
 SIZES = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
 SIZES |= {"num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 512, "tie_word_embeddings": True}
 PROMPT, STARTS, DEPTH, CHUNK, REPEATS = 64, 48, 5, 24, 3
-KINDS = ("eagle3", "dflash")
 SAME = "log q of one call at a time to 2e-3"
 CLOSE = 2e-3
 """Relative and absolute, of log-probabilities in float32: attention adds in other orders."""
@@ -54,7 +53,7 @@ def rows() -> list[Row]:
     torch.manual_seed(0)
     prompt, output = (torch.randint(model.outputs, (n,)) for n in (PROMPT, STARTS))
     table: list[Row] = []
-    for kind in KINDS:
+    for kind in MEASURED:
         pair = with_random_head(base, kind, DEPTH)
         for race in (False, True):
 

@@ -124,7 +124,7 @@ def _said(error: BaseException) -> str:
 
 
 def run_doctor(question: DoctorOptions) -> int:
-    """Look, and say what was found; what is wrong here is an answer, not an error. The status says if a pair agrees."""
+    """Look, and say what was found; what is wrong here is an answer, not an error. The status says if a pair fits."""
     if (question.target is None) != (question.draft is None):
         raise SettingError(
             f"--{'draft' if question.draft is None else 'target'} is missing",
@@ -161,7 +161,7 @@ def run_doctor(question: DoctorOptions) -> int:
     headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
     missing = [f"For {each.name}: {each.install} (lacks {', '.join(each.lacks)})." for each in extras if each.lacks]
     show(Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing]), question)
-    return Status.DISAGREEMENT if models and not models.agree else Status.DONE
+    return Status.DISAGREEMENT if models and (models.error or _hopeless(models)) else Status.DONE
 
 
 def _models(target: str, draft: str) -> DoctorJson.Models:
@@ -208,11 +208,16 @@ def _problems(
         yield "no folder can be written for compiled kernels: set NUMBA_CACHE_DIR, or each process compiles them again."
     if models and models.error:
         yield f"{models.error}."
-    if models and models.most_tokens_per_call and models.most_tokens_per_call < HOPELESS:
+    if models and _hopeless(models):
         yield (
             f"the draft lacks most of what the target writes: about {models.share:.0%} of its tokens are common, so "
             f"that a call gives about {models.most_tokens_per_call:.2f} tokens at most: choose a draft of its family."
         )
+
+
+def _hopeless(models: DoctorJson.Models) -> bool:
+    """Whether two tokenizers have so little in common that no draft of them is worth a try."""
+    return bool(models.most_tokens_per_call and models.most_tokens_per_call < HOPELESS)
 
 
 def _facts(content: DoctorJson) -> Table:

@@ -75,7 +75,7 @@ class LossyRule(PathRule):
                 given[setting if equals else name] = int(number) if number.isdigit() else float(number)
         if set(given) != set(names) or len(parts) != len(names):
             raise SettingError(
-                f"the rule is written {cls.name}:{settings}",
+                f"the rule is written {cls.name}{settings and f':{settings}'}",
                 limit=f"it has the settings {', '.join(names)}",
                 remedy=f"write {cls.name}:{','.join(f'{name}=NUMBER' for name in names)}",
             )

@@ -69,7 +69,10 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
     [
         (["TRACE", "--k-max", "0"], "--k-max is 0"),
         (["TRACE", "--nodes-max", "0"], "--nodes-max is 0"),
-        (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
+        (
+            ["TRACE", "--rule", "typical"],
+            "the rule is written typical: it has the settings epsilon, delta; write typical:",
+        ),
         (["TRACE", "--c", "-1"], "c is -1"),
         (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
         (["TRACE", "--batch", "8"], "--batch given without --hardware"),
@@ -118,7 +121,7 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--acceptance", "0.8"], "plan has no --acceptance: it is an option of predict"),
         (
             ["TRACE", "--k", "5"],
-            "plan has no --k: it is an option of validate, judge, compare, bounds, simulate; write --k",
+            "plan has no --k: it is an option of validate, judge, compare, noise, bounds, simulate; write --k",
         ),
         (["TRACE", "--zzz"], "plan has no --zzz: see spectheory plan -h; leave it out"),
         (["TRACE", "second.txt"], "plan is given second.txt too: that is more than it takes"),

@@ -127,7 +127,7 @@ def test_commands_answer_or_refuse(tmp_path: Path, capsys: pytest.CaptureFixture
     for command in refused:
         assert main([command, log]) == 2, command
         assert "accepted lengths alone" in capsys.readouterr().err
-    for options in (["--k-max", "17"], ["--rule", "token"], ["--bias", "0.1"], ["--shape", "2x2"]):
+    for options in (["--k-max", "17"], ["--rule", "lookup>token"], ["--bias", "0.1"], ["--shape", "2x2"]):
         assert main(["predict", log, *options]) == 2, options
         said = capsys.readouterr().err
         assert "Traceback" not in said
