@@ -151,17 +151,6 @@ def calls_beside(
     return visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)), visits, full
 
 
-def _distances(
-    trace: Trace, lossless: NDArray[np.float64], visits: NDArray[np.float64], inside: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """TV ``[N]`` at every token; of a head those of the drafts of calls from there, by how often each is judged."""
-    if deepest(trace.columns) is None:
-        return np.asarray(trace.columns["total_variation"])
-    judged = np.concatenate([np.ones((len(lossless), 1)), lossless[:, :-1]], axis=1) * inside
-    distances = [at["total_variation"] for at in by_depth(trace.columns, lossless.shape[1])]
-    return visits * (judged * np.stack(distances, axis=1)).sum(axis=1)
-
-
 def _uno(prompts: Prompts, trace: Trace, share: float, tokens: NDArray[np.float64]) -> Interval | None:
     """UNO's loss per token: convex in the share, so a chord of the recorded values lies above."""
     if missing(trace.columns, ["uno_loss"]):

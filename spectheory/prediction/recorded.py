@@ -8,7 +8,7 @@ import numpy as np
 
 from spectheory.errors import SettingError, argument
 from spectheory.trace import RECORDED, Trace
-from spectheory.verification import CopiedFirst, PathRule, RecordedMatch
+from spectheory.verification import CopiedFirst, LossyRule, PathRule, RecordedMatch
 
 FREE = ("ngram", "lookup", "suffix")
 """Begin or end the names of drafts that no model makes."""
@@ -45,11 +45,12 @@ def check_as_recorded(trace: Trace, rule: PathRule) -> None:
     """Refuse a rule that may accept other lengths than those of the log.
 
     At temperature 0 both models' pmfs have one token each. A rule that then accepts a draft if and only if it is the
-    target's token accepts what was recorded, whichever rule it is; a hybrid drafts something else.
+    target's token accepts what was recorded, whichever rule it is; a hybrid drafts something else, and a rule that
+    changes the text reads the plain softmax there, or is not defined.
     """
     tokens = np.eye(2)
     greedy = trace.sampling is not None and trace.sampling.temperature == 0
-    drafts = rule.uses_draft and not rule.grows and not isinstance(rule, CopiedFirst)
+    drafts = rule.uses_draft and not rule.grows and not isinstance(rule, CopiedFirst | LossyRule)
     if not (greedy and drafts and np.array_equal(rule.acceptance(tokens[[0, 0]], tokens), [1, 0])):
         trace.require_scores(f"the rule {rule.name!r}")
 

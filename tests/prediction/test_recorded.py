@@ -209,11 +209,11 @@ def test_lengths_of_a_head_hold_under_other_rules_at_temperature_0(tiny_pair: Mo
 
 
 def test_rules_that_may_accept_other_lengths_are_refused() -> None:
-    """Copied and grown drafts, hybrids, and a rule that accepts the right token half as often."""
+    """Copied and grown drafts, hybrids, rules that change the text, and one that accepts half of the right tokens."""
     trace = read_any(SAMPLE)
     asked, alone = (plan(trace, rules=rules, k_max=3).predictions for rules in ("all", None))
     assert asked == alone
-    for rule in ("lookup", "suffix", "grown", "lookup>token", Half()):
+    for rule in ("lookup", "suffix", "grown", "lookup>token", "relaxed:2,0.5", "thresholds:0.9,0.9", Half()):
         with pytest.raises(TraceError, match="and the trace holds accepted lengths alone"):
             plan(trace, rules=rule)
     assert plan(trace, rules=recorded_rules(trace)[:1], k_max=2).best.rule.name == "draft"
