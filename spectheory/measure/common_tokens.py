@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, TextError
+from spectheory.measure.model_files import quiet
 
 TEXT, UNKNOWN = OUTSIDE = ("text", "unknown")
 """How a draft reads the target's tokens that it lacks: written and read again, and with them the whole prompt, as
@@ -88,8 +89,12 @@ class CommonTokens:
         return logits[..., chosen.clamp(min=0)].masked_fill_(chosen < 0, -torch.inf)
 
     def _again(self, ids: Sequence[int]) -> list[int]:
-        """Tokens of the target written as text, without special ones, and read by the draft's tokenizer."""
-        text = self.target.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        """Tokens of the target written as text, without special ones, and read by the draft's tokenizer.
+
+        Where the target's is no BPE, transformers writes no space before a comma or a full stop, nor in don't.
+        """
+        with quiet():  # of a BPE it warns that it keeps them
+            text = self.target.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True)
         return list(self.draft(text, add_special_tokens=False, verbose=False)["input_ids"]) or [self.unknown]
 
 

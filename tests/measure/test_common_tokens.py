@@ -10,6 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer, decoders
+from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import Metaspace
+from transformers import PreTrainedTokenizerFast
 from transformers.generation.candidate_generator import AssistantToTargetTranslator
 
 from spectheory.distributions import Sampling
@@ -18,7 +22,7 @@ from spectheory.errors import ModelError, SettingError, TextError
 from spectheory.judging.comparison import CallLaw, compare_calls
 from spectheory.measure import MeasureSettings, Method, decode, load_pair, measure
 from spectheory.measure.assisted import count_assisted_calls
-from spectheory.measure.common_tokens import OUTSIDE, CommonTokens
+from spectheory.measure.common_tokens import OUTSIDE, CommonTokens, common_tokens
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.pair import ModelPair
 from spectheory.prompts import Prompt
@@ -46,6 +50,15 @@ def as_text(folders: tuple[Path, Path]) -> ModelPair:
 def common_of(pair: ModelPair) -> CommonTokens:
     assert pair.draft.common is not None
     return pair.draft.common
+
+
+def unigram(first: int) -> PreTrainedTokenizerFast:
+    """A tokenizer of few words with and without a space, whose ids begin at one of them."""
+    words = ["▁the", "▁text", "▁do", ",", "▁,", ".", "▁.", "n't", "▁n't", "▁"]
+    scores = [("<unk>", 0.0), *((word, -1.0) for word in words[first:] + words[:first])]
+    tokenizer = Tokenizer(Unigram(scores, 0))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Metaspace(), decoders.Metaspace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
 
 
 def ids(pair: ModelPair, text: str) -> torch.Tensor:
@@ -178,6 +191,15 @@ def test_an_output_matrix_that_transformers_prunes_gives_pmfs_under_the_wrong_to
     assert torch.isinf(pruned).tolist() == torch.isinf(right).tolist()
     assert torch.allclose(pruned[pruned.isfinite()].sort().values, right[right.isfinite()].sort().values, atol=1e-5)
     assert not torch.allclose(pruned, right, atol=1e-2)
+
+
+def test_what_a_target_that_is_no_bpe_writes() -> None:
+    """transformers removes the spaces before punctuation there, so that the draft reads other tokens."""
+    target, draft = unigram(3), unigram(5)
+    text = target("the text , do n't .")["input_ids"]
+    assert len(target.convert_ids_to_tokens(text)) == 6
+    read = common_tokens(target, draft).of_prompt(text)
+    assert draft.convert_ids_to_tokens(read) == ["▁the", "▁text", ",", "▁do", "n't", "."]
 
 
 @pytest.mark.evidence
