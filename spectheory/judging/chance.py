@@ -68,7 +68,9 @@ class RunNoise:
         return self.rows[0]
 
     def half(self, deviation: float, runs: int = 1) -> float:
-        """Half the width of what 95 of 100 runs, or differences of two runs, are within (estimate, Student's t)."""
+        """Half the width of what 95 of 100 runs are within around the mean of all such requests, or differences of two
+        runs around 0 (estimate, Student's t). `value` has the error of its own prompts besides.
+        """
         return reach(self.freedom) * math.sqrt(runs) * deviation
 
 

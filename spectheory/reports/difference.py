@@ -226,7 +226,9 @@ def noise_report(answer: RunNoise) -> Report:
     columns = [
         Column("what", kind="words", meaning="tokens per call, and the share of calls that accepted a position"),
         Column("value", digits=3, meaning="of the run that is given"),
-        Column("one run", digits=3, at="one", meaning="a run strays by less, in 95 of 100 (estimate)"),
+        Column(
+            "one run", digits=3, at="one", meaning="from the mean of all such requests, in 95 of 100 runs (estimate)"
+        ),
         Column("two runs", digits=3, at="two", meaning="two runs differ by less, in 95 of 100 (estimate)"),
         Column("same again", digits=3, at="same", meaning=f"the same requests served twice ({answer.again})"),
     ]
@@ -250,6 +252,11 @@ def noise_report(answer: RunNoise) -> Report:
     table = Table.of("What chance makes of a run", columns, rows)
     content = NoiseJson.view(answer)
     few = [f"Only {answer.prompts} prompts: the spread is rough."] if 0 < answer.prompts < FEW else []
+    if 0 < answer.prompts < (answer.requests or 0):
+        few.append(
+            f"The value is that of {answer.prompts} prompts. Runs of more requests stray by so much from the mean of "
+            "all such requests, and by more from this value; predict gives its range."
+        )
     return Report(content, [table], "; ".join(lines) + ".", [*few, *notes], Brief.of(lines, [table], few))
 
 

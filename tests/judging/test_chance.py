@@ -8,6 +8,7 @@ import pytest
 from spectheory.distributions import Floats
 from spectheory.errors import SettingError
 from spectheory.judging import noise
+from spectheory.reports.difference import noise_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
@@ -51,6 +52,26 @@ def test_runs_vary_as_much_as_is_said() -> None:
     assert abs(ratio - 1) < SIGMA + 0.02, "and 2% for the linearised ratio and the 6,000 texts that runs are drawn from"
     assert abs(ratio - np.sqrt(0.5)) > 2 * (SIGMA + 0.02), "negative control"
     assert answer.again == "lower bound"
+
+
+def test_few_prompts_and_many_requests() -> None:
+    """100 runs of 100 requests stray as is said from the mean of all, and farther from the value of ten prompts.
+
+    Fewer than 83 inside have the probability 3e-6 at a rate of 0.95. The user is told that the value is the other one.
+    """
+    rng = np.random.default_rng(8)
+    texts, rates = population(rng)
+    once = [decoded(rate, rng) for rate in rates for _ in range(10)]
+    mean, of_mean, of_value = sum(t for t, _ in once) / sum(c for _, c in once), 0, 0
+    for _ in range(100):
+        trace = Trace.from_log_probabilities([texts[i] for i in rng.integers(len(texts), size=10)])
+        answer = noise(trace, requests=100, k=K)
+        run = [once[i] for i in rng.integers(len(once), size=100)]
+        tokens, half = sum(t for t, _ in run) / sum(c for _, c in run), answer.half(answer.tokens.others)
+        of_mean, of_value = of_mean + (abs(tokens - mean) < half), of_value + (abs(tokens - answer.tokens.value) < half)
+    assert of_mean >= 83 > of_value
+    assert any("The value is that of 10 prompts" in note for note in noise_report(answer).notes)
+    assert not any("The value is that of" in note for note in noise_report(noise(trace, requests=10, k=K)).notes)
 
 
 def test_the_same_texts_vary_by_the_decoders_draws() -> None:

@@ -194,7 +194,7 @@ def test_an_output_matrix_that_transformers_prunes_gives_pmfs_under_the_wrong_to
 
 
 def test_what_a_target_that_is_no_bpe_writes() -> None:
-    """transformers removes the spaces before punctuation there, so that the draft reads other tokens."""
+    """Transformers removes the spaces before punctuation there, so that the draft reads other tokens."""
     target, draft = unigram(3), unigram(5)
     text = target("the text , do n't .")["input_ids"]
     assert len(target.convert_ids_to_tokens(text)) == 6
