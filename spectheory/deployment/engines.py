@@ -361,7 +361,7 @@ def serving_engines() -> tuple[ServingEngine, ...]:
 
 
 def lossy_settings(rules: Iterable[LossyRule]) -> list[str]:
-    """What to paste for each rule that changes the text, a sentence that says so.
+    """What to paste for each rule that changes the text, a sentence that says so; no engine takes a weight of 0.
 
     Examples
     --------
@@ -373,7 +373,8 @@ def lossy_settings(rules: Iterable[LossyRule]) -> list[str]:
     for rule in dict.fromkeys(rules):
         written = {name: f"{value:g}" for name, value in rule.settings.items()}
         options = {engine.name: dict(engine.lossy).get(type(rule).name) for engine in serving_engines()}
-        pasted = [f"{name}: {option.format(**written)}" for name, option in options.items() if option]
+        taken = all(rule.settings.values())
+        pasted = [f"{name}: {option.format(**written)}" for name, option in options.items() if option and taken]
         lines.append(f"{rule.name} changes the text. {'; '.join(pasted) or 'No settings here for it.'}")
     return lines
 

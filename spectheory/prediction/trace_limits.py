@@ -277,7 +277,7 @@ class _Means:
     def of(cls, trace: Trace) -> _Means:
         """Those that the trace has; of drafts by start the ranks are those of the first draft."""
         moments, law = ["target_entropy", "target_second_moment"], "rejection_rank"
-        names = [*(moments if moments[0] in trace.columns else []), *([law] if law in trace.columns else [])]
+        names = [*(moments if {*moments} <= set(trace.columns) else []), *([law] if law in trace.columns else [])]
         means = dict(zip(names, means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
         return cls(np.array([means[name] for name in moments]) if moments[0] in means else None, means.get(law))
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from transformers import GenerationConfig
 
 from proofs_check.algorithms import enumeration
 from proofs_check.library.cases import random_pmf
 from proofs_check.theorems.rejections.lossy import RULES, calls, columns_of, tables
 from spectheory.cost import ConstantRatio
+from spectheory.deployment.engines import lossy_settings
 from spectheory.distributions import Sampling
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.logits import columns_of_logits
-from spectheory.verification import LossyRule
+from spectheory.verification import BiasedVerification, LossyRule
 from spectheory.verification.registry import find_rule, path_rule
 from tests.made_up import each
 
@@ -145,6 +148,23 @@ def test_lossless_settings_predict_the_lossless_rule() -> None:
         assert point.nats is not None
         assert point.nats.best == pytest.approx(0.0, abs=ROUNDING)
         assert point.k == lossless.shape.nodes
+
+
+def test_a_weight_that_transformers_refuses_is_not_pasted() -> None:
+    """It takes weights between 0 and 1; 0 writes the draft's own text."""
+    with pytest.raises(ValueError, match="open interval"):
+        GenerationConfig(assistant_ensemble_weight=0.0)
+    lines = lossy_settings([BiasedVerification(1.0), BiasedVerification(0.5)])
+    assert ["assistant_ensemble_weight" in line for line in lines] == [False, True]
+
+
+def test_a_trace_with_half_of_the_moments_is_predicted() -> None:
+    """The idealised values need both moments of the surprisal; typical acceptance reads the first."""
+    trace = a_trace()
+    fewer = {name: values for name, values in trace.columns.items() if name != "target_second_moment"}
+    assert len(fewer) == len(trace.columns) - 1
+    cut = plan(replace(trace, columns=fewer), rules=[WRITTEN[2]], k_max=2)
+    assert cut.bias == plan(trace, rules=[WRITTEN[2]], k_max=2).bias
 
 
 def test_what_a_trace_lacks() -> None:
