@@ -48,8 +48,8 @@ class RunNoise:
     - `prompts`: prompts that the spread is known from; 0: calls are taken as independent, a lower bound of the noise.
     - `freedom`: degrees of freedom of the spread.
     - `again`: what the deviation of the same requests is. *Exact* at temperature 0, where a text is the same again (0
-      unless drafts are drawn); an *estimate* from several texts of a prompt; else of a trace a *lower bound*, the
-      decoder's own draws on the same text.
+      unless drafts are drawn); an *estimate* from several texts of a prompt, at temperature 0 too if these differ; else
+      of a trace a *lower bound*, the decoder's own draws on the same text.
     """
 
     name: str
@@ -179,11 +179,13 @@ def _of_requests(
         freedom = max(float(weights.sum() ** 2 / (weights**2).sum()) - 1, 1.0)
     again: Floats | None = None
     known: Known = "unknown"
-    if temperature == 0:
-        again, known = np.where(coins <= CERTAIN**2 / mean_calls**2, 0.0, coins), "exact"
+    least = CERTAIN**2 / mean_calls**2
+    mean = np.stack([np.bincount(of_row, column) / sizes for column in off.T], axis=1)
+    within = ((off - mean[of_row]) ** 2).sum(axis=0) / max(repeats, 1)
+    if temperature == 0 and (within <= least).all():  # else the texts of a prompt differ, whatever the log says
+        again, known = np.where(coins <= least, 0.0, coins), "exact"
     elif repeats:
-        mean = np.stack([np.bincount(of_row, column) / sizes for column in off.T], axis=1)
-        again, known = ((off - mean[of_row]) ** 2).sum(axis=0) / repeats + coins, "estimate"
+        again, known = within + coins, "estimate"
     elif run.rule:
         again, known = coins, "lower bound"
     shown = _rows(run, np.sqrt(others / requests), None if again is None else np.sqrt(again / requests))

@@ -111,6 +111,10 @@ def test_what_the_same_requests_say() -> None:
     assert twice.again == "estimate"
     assert twice.tokens.again == pytest.approx(np.sqrt(within / 4))
     assert twice.tokens.others == pytest.approx(np.sqrt((off**2).mean() * 2 / 4))
+    unlike = noise(log([request(i, i // 2, accepted) for i, accepted in enumerate(rows)], 0.0), requests=4)
+    assert (unlike.again, unlike.tokens.again) == ("estimate", twice.tokens.again), "temperature 0 is not all it takes"
+    alike = noise(log([request(i, 0, accepted) for i, accepted in enumerate([rows[0]] * 3)], 0.0), requests=4)
+    assert (alike.again, alike.tokens.again) == ("exact", 0)
 
 
 def test_windows_of_calls() -> None:
