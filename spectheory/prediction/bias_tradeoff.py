@@ -32,9 +32,10 @@ class BiasPoint:
     count as accepted to the end. Rules that write first choices (typical, relaxed) leave the target's texts at once:
     theirs are taken to be as hard. `bias` is the total variation between output and target per verified token: the
     least share of them that changes; of a head that of the drafts that lossless calls judge, per token of the text.
-    `nats` is KL(output || target) per verified token, None where it may be infinite and of a head; of a greedy rule the
-    log-probability that it gives up against the first choice. Of over-acceptance `uno_bias` is the bias with recovery
-    from the target itself (UNO), never smaller; between recorded shares an upper bound; None of a head.
+    `nats` is KL(output || target) per verified token, None where it may be infinite and of a head; a few rare tokens
+    may make most of it, and its range is then too short. Of a greedy rule it is the log-probability given up against
+    the first choice. Of over-acceptance `uno_bias` is the bias with recovery from the target itself (UNO), never
+    smaller; between recorded shares an upper bound; None of a head.
     """
 
     rule: LossyRule
