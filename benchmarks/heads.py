@@ -8,6 +8,12 @@ give the same numbers is asserted first.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import torch
 from _gpu_pairs import MEASURED, Words, random_model, with_random_head
@@ -20,6 +26,7 @@ from spectheory.measure.heads.base import HiddenStates
 SIZES = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
 SIZES |= {"num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 512, "tie_word_embeddings": True}
 PROMPT, STARTS, DEPTH, CHUNK, REPEATS = 64, 48, 5, 24, 3
+LARGE = 151_936
 SAME = "log q of one call at a time to 2e-3"
 CLOSE = 2e-3
 """Relative and absolute, of log-probabilities in float32: attention adds in other orders."""
@@ -70,6 +77,42 @@ def rows() -> list[Row]:
     return table
 
 
+def held(peak: str) -> float:
+    """Megabytes of this process now (VmRSS), or at most (VmHWM)."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (line for line in status.splitlines() if line.startswith(peak))
+    return int(line.split()[1]) / 1024
+
+
+def at_a_real_vocabulary(kind: str) -> dict[str, float]:
+    """CPU seconds of measuring 96 starts in bfloat16, and megabytes above both models."""
+    model = random_model("target", SIZES | {"vocab_size": LARGE}, "cpu", "bfloat16")
+    pair = with_random_head(ModelPair(model, model, Words(model.outputs), model.outputs), kind, DEPTH)
+    ids = torch.randint(model.outputs, (PROMPT + 2 * STARTS,))
+    prompt, output = ids[:PROMPT], ids[PROMPT:]
+    teacher_forced(pair, prompt, output[:2], Sampling(), chunk=CHUNK, depth=DEPTH)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    models, began = held("VmRSS"), time.process_time()
+    teacher_forced(pair, prompt, output, Sampling(), chunk=CHUNK, depth=DEPTH)
+    return {"seconds": time.process_time() - began, "above": held("VmHWM") - models}
+
+
+def large_rows() -> list[Row]:
+    """A row for each kind of head, each of a process of its own."""
+    table, part = [], CHUNK * LARGE * 4 * (1 + DEPTH) / 2**20
+    for kind in MEASURED:
+        done = subprocess.run([sys.executable, __file__, kind], check=True, capture_output=True, text=True)
+        told = json.loads(done.stdout)
+        limit = f"float32 logits of {CHUNK} starts, of the target and of {DEPTH} depths; {told['seconds']:.1f} s of CPU"
+        name = f"{kind}, bfloat16, V = {LARGE:,}"
+        table.append(Row(name, "MB above the models", told["above"], "columns as above", limit=part, limit_is=limit))
+    return table
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    publish(__file__, f"A draft head measured at {STARTS} starts to depth {DEPTH}, V = {SIZES['vocab_size']:,}", rows())
+    if sys.argv[1:]:
+        print(json.dumps(at_a_real_vocabulary(sys.argv[1])))
+    else:
+        title = f"A draft head measured at {STARTS} starts to depth {DEPTH}, V = {SIZES['vocab_size']:,}"
+        publish(__file__, title, [*rows(), *large_rows()])

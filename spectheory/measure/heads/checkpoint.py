@@ -370,7 +370,8 @@ class CheckpointHead(Head):
 
     def drafted_logits(self, outputs: Tensor) -> Tensor:
         """Logits ``[..., drafted]`` of normed outputs ``[..., width]``."""
-        return linear(outputs, self.lm_head.weight)
+        # In bfloat16 on a CPU, rows that do not lie one after the other take a hundred times as long, and gigabytes.
+        return linear(outputs.contiguous(), self.lm_head.weight)
 
     def in_vocabulary(self, logits: Tensor) -> Tensor:
         """Logits ``[..., V]`` of those of the ids that the head can draft; -inf for others."""
