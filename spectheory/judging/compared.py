@@ -203,7 +203,7 @@ def _speedups_of_costs(one: Run, other: Run, first: CostModel, second: CostModel
     if refused:
         return Speedups(speedup, its_speedup, None, refused)
     moved = its_times - times if first == second else np.concatenate([times, its_times])
-    error = math.sqrt(float(variance(one, other, (one.shares, other.shares))[0] + moved @ moved))
+    error = math.sqrt(float(variance(one, other, (one.shares[0], other.shares[0]))[0] + moved @ moved))
     return Speedups(speedup, its_speedup, _around(its_gain - gain, error, min(one.freedom, other.freedom)))
 
 

@@ -146,8 +146,8 @@ def _of_rare(one: Run, other: Run) -> Floats:
     return least * np.maximum(one.clustering, other.clustering)
 
 
-def variance(one: Run, other: Run, units: tuple[Floats | float, Floats | float] = (1.0, 1.0)) -> Floats:
-    """Variances of the other's shares less the first one's, each in its unit ``[k + 1]``; runs of one k."""
+def variance(one: Run, other: Run, units: tuple[float, float] = (1.0, 1.0)) -> Floats:
+    """Variances of the other's shares less the first one's, each in its run's unit ``[k + 1]``; runs of one k."""
     clustering = np.maximum(one.clustering, other.clustering)
     apart = one.variance(clustering) / units[0] ** 2 + other.variance(clustering) / units[1] ** 2
     shared = _shared(one, other)

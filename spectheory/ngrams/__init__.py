@@ -42,7 +42,7 @@ def read_ngrams(written: Iterable[NgramDraft | str]) -> tuple[NgramDraft, ...]:
         if isinstance(each, NgramDraft):
             drafts.append(each)
             continue
-        name, _, settings = str(each).partition(":")
+        name, _, settings = str(each).casefold().partition(":")
         if name not in NGRAMS:
             raise SettingError(
                 f"the n-gram draft {name!r} is unknown", limit=f"there are {', '.join(NGRAMS)}", remedy="name one"

@@ -12,11 +12,12 @@ from spectheory.distributions import Floats
 from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError, argument
 from spectheory.prediction.law import moves_of
+from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
-from spectheory.verification import Columns, PathRule
+from spectheory.verification import Columns, CopiedFirst, PathRule
 from spectheory.verification.copied import CopiedMatch
 
 
@@ -38,6 +39,7 @@ class CallStarts:
     def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> CallStarts:
         """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
         rule.require(trace.columns)
+        rule = in_trace(rule, trace)
         survival, leaves = survival_of(rule, shape, trace.columns)
         visits = visits_of(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
         ended = moves_of(survival)
@@ -92,9 +94,12 @@ def _undrafted(rule: PathRule, shape: Shape, columns: Columns) -> NDArray[np.boo
     """Where a call from each position does not draft its i-th token, though the text goes on, ``[N, depth]``."""
     if shape.stop:
         return ~drafted_along(columns, shape.stop, shape.depth)
-    if isinstance(rule, CopiedMatch) and len(rule.needs) > 1:
-        return np.asarray(columns[rule.needs[1]][:, None] < np.arange(1, shape.depth + 1))
-    return None
+    copied = rule.copied if isinstance(rule, CopiedFirst) else rule
+    if not isinstance(copied, CopiedMatch) or len(copied.needs) < 2:
+        return None
+    drafted = copied.drafted(columns)[:, None]
+    shorter = drafted < np.arange(1, shape.depth + 1)
+    return np.asarray(shorter & (drafted > 0) if copied is not rule else shorter)
 
 
 def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_token: bool = True) -> Floats:

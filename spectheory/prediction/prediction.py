@@ -17,7 +17,7 @@ from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends, a_cost, reads_besides
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.drafting.tree import a_shape
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
@@ -267,6 +267,13 @@ def _pairs(
         wanted = [shape for shape in shapes if alone or (takes(rule, shape) and _known(trace, rule, shape))]
         of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
         pairs += [(rule, of_rule[shape]) for shape in wanted]
+    fixed = [rule for rule in rules if rule.length and all(shape.is_chain for shape in shapes)]
+    if not pairs and fixed:
+        raise SettingError(
+            f"chains of other lengths than {fixed[0].length} are asked for with {fixed[0].name}",
+            limit="it was replayed with that length, and others find other tokens",
+            remedy=f"raise {argument('k_max')} to it, or measure with a shorter one, as suffix:max=8",
+        )
     if not pairs:
         raise SettingError(
             f"no rule of {names(rules)} takes such a shape",

@@ -19,6 +19,7 @@ from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, ShapeError, SpectheoryError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, hull
+from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.over_prompts import FEW, Prompts, few_prompts, ratio
 from spectheory.prediction.remarks import OF_FIRST_DRAFT, about_texts
 from spectheory.trace import Trace
@@ -174,6 +175,7 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
                 rule.name, k, acceptance, "bounds" if acceptance.kind == "bound" else "estimate", note=_FROM_LISTS
             )
         rule.require(trace.columns)
+        rule = in_trace(rule, trace)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)
             if isinstance(rule, RankRule) and not first

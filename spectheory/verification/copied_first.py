@@ -45,11 +45,13 @@ class CopiedFirst(PathRule):
     needs: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        instance("copied", self.copied, CopiedMatch, remedy="spectheory.verification.LookupMatch() is one")
-        if len(self.copied.needs) < 2 or not instance("other", self.other, PathRule, remedy="pass a rule").uses_draft:
+        for name, rule in (("copied", self.copied), ("other", self.other)):
+            instance(name, rule, PathRule, remedy="pass a rule")
+        known = isinstance(self.copied, CopiedMatch) and len(self.copied.needs) > 1
+        if not (known and self.other.uses_draft and self.other.lossless):
             raise SettingError(
                 f"{self.copied.name} is followed by {self.other.name}",
-                limit="needs a lookup whose drafted tokens are known, then a draft that a model makes",
+                limit="needs a lookup whose drafted tokens are known, then a lossless rule with a draft of a model",
                 remedy="lookup>token is one",
             )
         for name, value in {"name": f"{self.copied.name}{THEN}{self.other.name}", "length": self.copied.length}.items():
@@ -81,6 +83,11 @@ class CopiedFirst(PathRule):
     def missing_columns(self, columns: Columns) -> list[str]:
         """Those that either lacks."""
         return [*self.copied.missing_columns(columns), *self.other.missing_columns(columns)]
+
+    def require(self, columns: Columns) -> None:
+        """Raise a `TraceError` if either lacks what it reads."""
+        self.copied.require(columns)
+        self.other.require(columns)
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """That of the draft that the call has, ``[N, k]`` (§7)."""

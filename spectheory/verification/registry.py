@@ -134,13 +134,13 @@ def find_rule(name: Rule | str) -> Rule:
     if THEN in name:
         copied, other = (find_rule(part) for part in name.split(THEN, 1))
         return CopiedFirst(copied, other)  # type: ignore[arg-type]  # checked there
-    if name.partition(":")[0] in NGRAMS:
+    kind, _, settings = name.casefold().partition(":")
+    if kind in NGRAMS:
         draft, *others = read_ngrams([name])
         if others:
             what = f"the rule {name!r} is {1 + len(others)} drafts"
             raise SettingError(what, limit="one at a time", remedy="name each")
         return NgramMatch(draft)
-    kind, _, settings = name.partition(":")
     if kind in LOSSY:
         return LOSSY[kind].read(settings)
     if not is_address(name):

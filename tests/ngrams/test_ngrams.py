@@ -15,11 +15,13 @@ from spectheory.deployment import Draft, engine_settings
 from spectheory.distributions import Floats, Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
+from spectheory.judging import noise
 from spectheory.ngrams import NgramDraft, Request, read_ngrams, replay
 from spectheory.ngrams.base import NOTHING, Ids, followed, leading
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
+from spectheory.prediction.at_starts import CallStarts
 from spectheory.prediction.ngrams import ngram_rules, with_ngrams
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import ArgmaxDraft, CopiedFirst, LookupMatch, TokenVerification
@@ -208,6 +210,22 @@ def test_plan_names_the_engine_and_the_line_to_paste() -> None:
     assert settings["sglang"].options["speculative-ngram-match-type"] == "PROB"
 
 
+def test_every_answer_reads_the_columns_of_the_draft_that_is_named() -> None:
+    """Of two drafts in one trace, where calls start as in the trace with this one alone; another is refused."""
+    trace, prompts = made_up()
+    both = with_ngrams(trace, ["ngram-vllm:min=1,max=2", "ngram-mod:n=2,min=1,max=5"], prompts=prompts)
+    alone = with_ngrams(trace, ["ngram-mod:n=2,min=1,max=5"], prompts=prompts)
+    for name in ("ngram-mod:n=2,min=1,max=5", "ngram-mod:n=2,min=1,max=5>token"):
+        rows = [noise(each, rule=name, k=5).rows for each in (both, alone)]
+        assert rows[0] == rows[1]
+        one, other = (CallStarts.of(each, path_rule(name), Chain(5)).ends for each in (both, alone))
+        assert np.array_equal(one, other)
+    first = noise(both, rule="ngram-vllm:min=1,max=2", k=5)
+    assert first.rows != rows[1], "negative control"
+    with pytest.raises(TraceError, match="the trace has no ngram-cache"):
+        noise(both, rule="ngram-cache", k=5)
+
+
 def hybrid_calls(survival: Floats, lengths: list[int]) -> list[float]:
     """Expected calls of each text, from its end: a call, and what is left after what it accepts."""
     calls, end = [], 0
@@ -253,7 +271,7 @@ def test_a_hybrid_copies_first() -> None:
     assert path_rule("lookup>token") == CopiedFirst(LookupMatch(), token)
     with pytest.raises(SettingError, match="a stopping rule reads"):
         plan(trace, rules=[hybrid], stops=["token<0.4"])
-    with pytest.raises(SettingError, match="then a draft that a model makes"):
+    with pytest.raises(SettingError, match="then a lossless rule with a draft of a model"):
         CopiedFirst(lookup, lookup)
 
 
