@@ -309,7 +309,7 @@ class NoiseOptions:
     """
 
     counted: Annotated[Path, the.SPREAD]
-    requests: Annotated[int, the.REQUESTS] = 20
+    requests: Annotated[int | None, shown(the.REQUESTS, "20")] = None
     calls: Annotated[int | None, the.CALLS] = None
     k: Annotated[int | None, shown(the.K, "5 for a trace")] = None
     rule: Annotated[str, the.RULE] = "token"

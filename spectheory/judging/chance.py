@@ -21,6 +21,8 @@ from spectheory.trace import Trace
 from spectheory.trace.calls import MOST_DRAFTS, CallLog
 from spectheory.trace.counters import Counters
 
+USUAL_REQUESTS = 20
+"""Requests of a run, where neither they nor calls are given."""
 USUAL_K = 5
 """Drafts per call of a trace, where none are asked for."""
 Known = Literal["exact", "lower bound", "estimate", "unknown"]
@@ -77,7 +79,7 @@ class RunNoise:
 def noise(
     evidence: Trace | CallLog | Counters | str | Path,
     *,
-    requests: int = 20,
+    requests: int | None = None,
     calls: int | None = None,
     k: int | None = None,
     rule: str = "token",
@@ -96,7 +98,7 @@ def noise(
     evidence
         A trace, a log of calls, or counters; or the path of one.
     requests
-        Requests of a run.
+        Requests of a run; 20 if neither is given.
     calls
         Instead: calls of a run, or of the window between two lines of a log. Counters need them.
     k, rule
@@ -107,7 +109,7 @@ def noise(
     Raises
     ------
     SettingError
-        An answer instead of counts, or counters without `calls`.
+        An answer instead of counts, counters without `calls`, or `requests` and `calls`.
 
     Examples
     --------
@@ -117,7 +119,14 @@ def noise(
     (1.33, 0.1, 'lower bound')
     """
     instance("name", name, str, remedy="leave it out")
-    requests = whole(argument("requests"), requests, most=MOST_EXACT, remedy="20 is usual")
+    if requests is not None and calls is not None:
+        raise SettingError(
+            f"{argument('requests')} and {argument('calls')} are both given",
+            limit="either is the size of a run",
+            remedy="leave one out",
+        )
+    size = USUAL_REQUESTS if requests is None else requests
+    size = whole(argument("requests"), size, most=MOST_EXACT, remedy="20 is usual")
     if calls is not None:
         calls = whole(argument("calls"), calls, most=MOST_EXACT, remedy="give the calls of a window, such as 1000")
     side = side_of(evidence)
@@ -142,7 +151,7 @@ def noise(
         temperature = side.temperature
     if not run.calls > 0:
         raise TextError(f"{name} has no call", limit="shares are of calls", remedy="use longer texts, or serve some")
-    return _of_requests(run, [str(key) for key in names], temperature, requests, calls)
+    return _of_requests(run, [str(key) for key in names], temperature, size, calls)
 
 
 def _of_totals(name: str, run: Run, calls: int | None) -> RunNoise:

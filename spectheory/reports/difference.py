@@ -214,7 +214,10 @@ def gate_report(answer: Gate) -> Report:
 def noise_report(answer: RunNoise) -> Report:
     """How far one run strays, how far two differ, and what is left of it when the same requests are served again."""
     tokens = answer.tokens
-    size = f"{answer.requests:.4g} requests" if answer.requests else f"{answer.calls:.4g} calls"
+    size = f"{answer.calls:.4g} calls"
+    if answer.requests:
+        of_requests = f"{answer.requests:.4g} request{'s' * (answer.requests != 1)}"
+        size = of_requests if float(answer.requests).is_integer() else f"{size}, of about {of_requests}"
     least = "" if answer.prompts else "at least "
     half, apart = answer.half(tokens.others), answer.half(tokens.others, runs=2)
     lines = [
@@ -263,7 +266,7 @@ def noise_report(answer: RunNoise) -> Report:
 def _served_again(answer: RunNoise) -> str:
     """What the same requests give when they are served again."""
     again = answer.tokens.again
-    if again is None:
+    if again is None or (again == 0 and answer.again != "exact"):
         return "Nothing says how much the same requests differ: several texts of a prompt would"
     if again == 0:
         return "The same requests served again, at temperature 0, give equal counts (exact)"

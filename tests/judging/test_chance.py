@@ -127,11 +127,13 @@ def test_windows_of_calls() -> None:
     totals = noise(Counters(calls=900, survival=(0.5,)), calls=100)
     assert totals.tokens.others == pytest.approx(np.sqrt(0.25 / 100))
     assert totals.prompts == 0
+    assert noise_report(window).headline.startswith(f"{round(some.calls)} calls, of about 3")
+    assert noise_report(noise(trace, requests=1, k=K)).headline.startswith("1 request:")
 
 
 def test_what_has_no_spread_is_refused() -> None:
     with pytest.raises(SettingError, match="totals without requests"):
         noise(Counters(calls=900, survival=(0.5,)))
-    for wrong in ({"requests": 0}, {"calls": 0}, {"k": 0}):
+    for wrong in ({"requests": 0}, {"calls": 0}, {"k": 0}, {"requests": 3, "calls": 3}):
         with pytest.raises(SettingError):
             noise(Trace.from_log_probabilities([([-1.0] * 9, [-1.0] * 9)]), **wrong)  # type: ignore[arg-type]
