@@ -131,7 +131,9 @@ def run_doctor(question: DoctorOptions) -> int:
             limit="tokenizers are compared",
             remedy="name both models, or none",
         )
-    models = _models(question.target, question.draft) if question.target and question.draft else None
+    models = (
+        _models(question.target, question.draft) if question.target is not None and question.draft is not None else None
+    )
     packages, torch, cache, extensions = _packages(), _torch(), _kernel_cache(), _extensions()
     wrong = list(dict.fromkeys(_problems(packages, torch, cache, models)))
     wrong += [f"{each.name} of {each.group} is left out: {each.error}." for each in extensions if each.error]
@@ -157,7 +159,9 @@ def run_doctor(question: DoctorOptions) -> int:
         problems=wrong,
     )
     ready = ", ".join(each.name for each in extras if each.ready) or "none"
-    said = f"{len(wrong)} problem{'s' * (len(wrong) != 1)}" if wrong else "no problem found"
+    said = (
+        f"{len(wrong)} problem{'s' * (len(wrong) != 1)}: {wrong[0].removesuffix('.')}" if wrong else "no problem found"
+    )
     headline = f"spectheory {spectheory.__version__}: {said}; extras that are ready: {ready}"
     missing = [f"For {each.name}: {each.install} (lacks {', '.join(each.lacks)})." for each in extras if each.lacks]
     show(Report(content, [_facts(content), _table(packages)], headline, [*wrong, *missing]), question)

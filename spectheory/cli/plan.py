@@ -36,7 +36,7 @@ from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, R
 from spectheory.cost.architecture import MARK, NATIVE
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
-from spectheory.deployment.engines import check_one_names_rules
+from spectheory.deployment.engines import check_one_names_rules, named_engines
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
 from spectheory.deployment.stale_draft import staleness, step_of
@@ -61,6 +61,7 @@ def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = _sources(question)
     named_stops(question.stop or ())
+    named_engines(question.engine)
     _check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)

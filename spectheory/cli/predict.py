@@ -44,7 +44,7 @@ from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.from_acceptance import from_acceptance
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.plan_answer import SWEPT, named_shapes, named_stops
+from spectheory.prediction.plan_answer import SWEPT, named_rules, named_shapes, named_stops
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report, prediction_report
 from spectheory.reports.bounds import acceptance_report
@@ -55,6 +55,7 @@ from spectheory.trace import SOURCES, TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.trace.sample import of_texts, spread
 from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings
+from spectheory.verification import LossyRule
 from spectheory.verification.biased import BiasedVerification
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if question.acceptance is not None or question.counted_k is not None:
         return _from_acceptance(question, pair, text, how)
     _validate(question, pair, text, how)
-    rules = checked_rules(question.rule, lossy=True)
+    rules = checked_rules(question.rule, lossy=not question.where)
     check_one_names_rules(rules, question.engine)
     named_shapes(question.shape or (), question.k_max)
     named_stops(question.stop or ())
@@ -91,6 +92,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if evidence is not None and not isinstance(evidence, Trace):
         return show_readings(question, {files[0].name: (files[0], evidence)}, "prediction")
     if evidence is None:
+        for rule in named_rules(rules, lossy=True) or ():
+            if isinstance(rule, LossyRule):
+                rule.check_temperature(text.temperature)
         return _measured(question, pair, text, how, rules)
     if question.where:
         evidence = evidence.in_memory()

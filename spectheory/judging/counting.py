@@ -136,6 +136,12 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
     if counters is not None:
         if counters.calls is None:
             raise TextError("the counters hold no calls", limit="needs their number", remedy="import the whole scrape")
+        if counters.calls > (tokens := sum(len(request.output) for request in log.requests)):
+            raise TextError(
+                f"the totals hold {counters.calls} calls, and the log {tokens} tokens",
+                limit="each call outputs a token or more",
+                remedy="give the totals over the requests of the log",
+            )
         exact = counters.rounding * counters.calls < 1 / 2
         of_calls = tuple(round(share * counters.calls) for share in counters.survival[:k] if exact)
         return Counted(counters.calls, of_calls if len(of_calls) == k else ())

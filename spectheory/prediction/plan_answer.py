@@ -138,6 +138,12 @@ def plan(
         cost = cost.looped
     deepest = within(trace.columns, k_max)
     wanted = None if shapes is None else named_shapes(shapes, k_max, deepest)
+    if lossy and (stopping or swept or not all(isinstance(shape, Chain) for shape in wanted or ())):
+        raise SettingError(
+            f"the rule {lossy[0].name!r} is asked for with a stopping rule or a shape that is no chain",
+            limit="rules that change the text are predicted for chains of a fixed length",
+            remedy="leave out one",
+        )
     answer = _fixed(trace, cost, named, wanted, k_max, trees, prefill_emits_token, TraceLimits.shared(limits, trace))
     if stopping or swept:
         answer = _with_stops(answer, trace, cost, named, stopping, swept, k_max, prefill_emits_token)

@@ -53,8 +53,10 @@ Sizes = Mapping[Label, Prediction]
 """The predictions of one number of nodes, by label: the row of a table."""
 _RULES, _RULES_WITHOUT_COSTS = 3, 5
 """Most rules beside each other in a brief answer, with and without speed-ups."""
-_LONGEST_LABEL = 31
-"""Letters of the longest built-in rule with "verification"."""
+_LONGEST_LABEL = 60
+"""Letters of an n-gram draft with its settings, and of the rule that follows it."""
+_LONGEST_HEADING = 31
+"""Letters of a rule above a column."""
 _CERTIFIED = "Ranges without ± are certain bounds; settings are compared by their low ends."
 _SHOWN = 5
 """Settings that a provisional answer shows."""
@@ -244,7 +246,7 @@ def _brief(
 
 def _verdict(plan: Plan, engines: Sequence[EngineSettings]) -> list[str]:
     """The fastest setting that an engine runs, then the best of all; without engines the best; then a rule's gain."""
-    said = verdict(engines, plan.best, plan.cost) if engines else list(_best(plan))
+    said = [*(verdict(engines, plan.best, plan.cost) if engines else _best(plan)), *_changing(plan)]
     if plan.over is None:
         return said
     low, best, high = (f"{end - 1:+.1%}" for end in (plan.over.ratio.low, plan.over.ratio.best, plan.over.ratio.high))
@@ -262,6 +264,16 @@ def _best(plan: Plan) -> tuple[str, str]:
     slower = best.speedup.high < 1 and best.speedup.kind != "estimate"
     says = "Do not speculate; best" if slower else "Best"
     return f"{says}: {setting}: speed-up {point(best.speedup, 'x')}", how_sure(plan.cost, best.speedup, tokens)
+
+
+def _changing(plan: Plan) -> list[str]:
+    """The fastest rule of those that change the text, or that with the most tokens per call."""
+    if not plan.bias:
+        return []
+    most = max(plan.bias, key=lambda point: (point.speedup or point.tokens_per_call).best)
+    gain = "" if most.speedup is None else f"speed-up {point(most.speedup, 'x')}, "
+    tokens = f"{point(most.tokens_per_call)} tokens per target call"
+    return [f"{most.rule.label} at k = {most.k}: {gain}{tokens} ({most.side})"]
 
 
 def _few_rules(plan: Plan) -> Table:
@@ -287,7 +299,7 @@ def _of_labels(plan: Plan, labels: Sequence[Label], *, ranges: bool) -> Table:
     def value(p: Prediction) -> Interval | float:
         return p.tokens_per_call if ranges or p.tokens_per_call.kind == "bound" else p.tokens_per_call.best
 
-    names = {label: str(replace(label, rule=short(label.rule))) for label in labels}
+    names = {label: str(replace(label, rule=short(label.rule, _LONGEST_HEADING))) for label in labels}
     columns = [
         *(_column(plan, label, "tokens per call", value, name) for label, name in names.items()),
         *_binding(plan, labels),

@@ -262,7 +262,7 @@ def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> 
         next=steps,
     )
     said = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in (None, "", [], ()))
-    notes = [*gives, *lacks, *remarks, f"Written: {written}. Next: {'; '.join(steps)}."]
+    notes = [*gives, *lacks, *remarks, f"Written: {written}." + (f" Next: {'; '.join(steps)}." if steps else "")]
     return Report(content, [table] if table else [], f"{names}: {said}", notes)
 
 
@@ -302,4 +302,5 @@ def _next(evidence: Whole, folder: Path) -> list[str]:
         return [f"spectheory predict {folder}"]
     texts = isinstance(evidence, CallLog) and all(each.output and each.prompt for each in evidence.requests)
     judge = [f"spectheory judge {folder} --target TARGET --draft DRAFT"] if texts else []
-    return [*judge, f"spectheory predict {folder} --c RATIO"]
+    unknown = isinstance(evidence, Counters) and evidence.length is None
+    return [*judge, *([] if unknown else [f"spectheory predict {folder} --c RATIO"])]

@@ -16,6 +16,9 @@ from spectheory.reports.base import Brief, Report, short
 from spectheory.reports.table import Cell, Column, Drawing, Row, Table, number
 from spectheory.verification import RuleStanding
 
+_LONGEST_RULE = 36
+"""Letters of a rule with its settings."""
+
 
 def rules_report(answer: RulesAnswer) -> Report:
     """The rules by candidates and acceptance, the largest first, with the optimum, TV and KL."""
@@ -56,7 +59,7 @@ def _of_candidates(answer: RulesAnswer, k: int, rows: Sequence[RuleStanding]) ->
         at=lambda row: Cell(row.gap if row.limited else None, "≤" if row.side == "lower bound" else ""),
     )
     columns = [
-        Column("rule", kind="names", at=lambda row: short(row.rule)),
+        Column("rule", kind="names", at=lambda row: short(row.rule, _LONGEST_RULE)),
         Column("acceptance", digits=4, at=lambda row: Cell(row.acceptance, best=row is rows[0])),
         Column("side", kind="words"),
         *([gap] if answer.optimum else []),
@@ -79,7 +82,9 @@ def _most(rows: Sequence[RuleStanding]) -> str:
     """The rules that accept the most, and how much."""
     most = rows[0].acceptance
     assert most is not None
-    alike = [short(row.rule) for row in rows if row.acceptance and row.acceptance.best >= most.best - 5e-5]
+    alike = [
+        short(row.rule, _LONGEST_RULE) for row in rows if row.acceptance and row.acceptance.best >= most.best - 5e-5
+    ]
     names = " and ".join(alike) if len(alike) < 3 else f"{alike[0]} and {len(alike) - 1} others"
     return f"{names}: {number(most)}"
 

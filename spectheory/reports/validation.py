@@ -21,6 +21,8 @@ SCHEMA = 1
 """Version of ``validation.json``."""
 FALSE_ALARMS = 1e-3
 """A validation in which every expectation is right reports a disagreement this often at most."""
+_LONGEST_RULE = 24
+"""Letters of an n-gram draft with its settings."""
 WITHIN = 3.0
 """Standard deviations that a right prediction leaves in 0.27% of comparisons."""
 JUDGE, FILTERS_JUDGE, STRINGS = JUDGES = ("assisted", "assisted-filters", COUNTED)
@@ -181,7 +183,8 @@ def headline(content: Content) -> str:
         return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons ({rate})"
     if not compared:
         return "Counted and expected calls are in no comparison that decides"
-    return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
+    every = f"all {compared} comparisons" if compared > 1 else "the only comparison"
+    return f"Counted and expected calls agree in {every} ({rate})"
 
 
 def _undecided(content: Content) -> list[str]:
@@ -285,7 +288,7 @@ def _fastest(content: Content) -> Table:
         for i, (rule, best) in enumerate(sorted(fastest.items(), key=lambda item: -_measured(item[1]))):
             predicted, sizes = best["speedup"]["predicted"], _sizes(by_rule[rule])
             largest = "inf" if math.inf in sizes else max(sizes, default=None)  # certain calls that differ
-            values = [short(rule), largest, _shape_name(best), best["tokens_per_call"]["best"]]
+            values = [short(rule, _LONGEST_RULE), largest, _shape_name(best), best["tokens_per_call"]["best"]]
             values += [_measured(best), predicted["best"] if predicted else None]
             rows.append([at["temperature"], *(Cell(value, best=i == 0) for value in values)])
     return Table("The fastest shape of each rule, the fastest rule first", columns, rows)

@@ -116,9 +116,10 @@ class Counters:
         """What these numbers show to be biased, one sentence each."""
         sentences = []
         if self.k and self.calls and self.drafted is not None and self.drafted < self.k * self.calls:
+            mean = int(100 * self.drafted / self.calls) / 100  # never the most itself
             sentences.append(
-                f"Calls drafted {self.drafted / self.calls:.2f} tokens on average, {self.k} at most: a position that "
-                "was not drafted counts as not accepted, so shares of later positions are biased down."
+                f"Calls drafted {mean:.2f} tokens on average, {self.k} at most: a position that was not drafted counts "
+                "as not accepted, so shares of later positions are biased down."
             )
         if self.tokens is not None and self.calls and self.accepted is not None:
             beside = self.tokens - self.calls - self.accepted

@@ -191,7 +191,7 @@ class LossyRule(PathRule):
             raise SettingError(
                 f"{self.name} is asked for at temperature {temperature:g}",
                 limit="it replaces greedy decoding" if self.greedy else self.at_zero,
-                remedy="use temperature 0" if self.greedy else "sample",
+                remedy="use temperature 0" if self.greedy else "use a temperature above 0",
             )
 
 

@@ -204,7 +204,9 @@ def test_counts_by_position_are_read_from_shares_that_decide_them(places: int) -
     survival = tuple(round(n / calls, places) for n in accepted)
     counters = Counters(calls=calls, survival=survival, rounding=0.5 * 10.0**-places)
     expected = Counted(calls, accepted if places > 2 else ())
-    assert counted(ENGINE_LOG, 2, counters) == expected
+    assert counted(ToyEngine(PAIR, "greedy").log(4), 2, counters) == expected
+    with pytest.raises(TextError, match="the totals hold 100 calls, and the log 30 tokens"):
+        counted(ENGINE_LOG, 2, counters)
 
 
 def test_a_rule_has_as_many_chances_to_be_refuted_as_comparisons() -> None:

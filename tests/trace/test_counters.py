@@ -329,6 +329,7 @@ BAD = {
     "a length twice": ("lengths-by-k", LENGTHS + "    8: 3.9\n", "has k = 8 twice"),
     "a length above k + 1": ("lengths-by-k", LENGTHS.replace("1.77", "2.77"), "2.77 tokens per call with k = 1: 1 to"),
     "a line of a megabyte": ("lengths-by-k", LENGTHS + " x" + 10**6 * " ", "line 14 is 'x'"),
+    "a length that is no number": ("lengths-by-k", LENGTHS.replace("2.35", "nan"), "line 7 is '2: nan'"),
     "no YAML of names": ("lengths-by-k", LENGTHS + "- 3\n", "line 14 is '- 3'"),
     "a sweep of trees": ("sglang-sweep", SWEEP.replace('"topk": 1', '"topk": 2'), "has no run of a chain"),
     "a sweep without topk": ("sglang-sweep", SWEEP.replace("topk", "top"), "not of the format sglang-sweep"),

@@ -94,7 +94,7 @@ def _of_table(text: str, path: Path) -> Iterator[tuple[str, Counters]]:
             names = cells
         elif "pos accept" in names:
             row = dict(zip(names, cells, strict=False))
-            if row.get("rounds", "-") != "-":
+            if row.get("rounds", "-") not in ("-", "0"):
                 yield row.get("stage", ""), _row(row, f"{path} line {number}")
 
 

@@ -60,7 +60,8 @@ def _lines(path: Path) -> Iterator[tuple[tuple[str, ...], float | None]]:
     for number, line in enumerate(text_of(path).splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(("#", "---")):
             continue
-        if len(line) > _LONGEST or not (match := _LINE.fullmatch(line)):
+        match = _LINE.fullmatch(line) if len(line) <= _LONGEST else None
+        if match is None or (match[6] and (match[4] or "").isdecimal()):
             raise TextError(
                 f"{path} line {number} is {line.strip()[:60]!r}",
                 limit="needs names, and lines 'k: tokens per call' under them",
