@@ -208,7 +208,8 @@ def _sum(parts: Sequence[Counters]) -> Counters:
     depth = max(len(part.survival) for part in parts)
     known = all(part.survival or not part.calls for part in parts) and totals["calls"]
     shares = (sum(part.survival[i] * (part.calls or 0) for part in parts if part.survival) for i in range(depth))
-    if len({(part.mean_length, part.lengths) for part in parts}) > 1:
+    stated = any(part.calls is None and part.survival for part in parts)
+    if stated or len({(part.mean_length, part.lengths) for part in parts}) > 1:
         raise TextError(
             "the logs hold means without counts",
             limit="means of different logs have no weights",
