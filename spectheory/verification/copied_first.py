@@ -48,7 +48,7 @@ class CopiedFirst(PathRule):
         for name, rule in (("copied", self.copied), ("other", self.other)):
             instance(name, rule, PathRule, remedy="pass a rule")
         known = isinstance(self.copied, CopiedMatch) and len(self.copied.needs) > 1
-        if not (known and self.other.uses_draft and self.other.lossless):
+        if not (known and self.other.uses_draft and self.other.lossless and not self.other.grows):
             raise SettingError(
                 f"{self.copied.name} is followed by {self.other.name}",
                 limit="needs a lookup whose drafted tokens are known, then a lossless rule with a draft of a model",
