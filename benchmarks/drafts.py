@@ -36,7 +36,7 @@ from spectheory.pairs import PREFIX, PROMPTS, resolve
 from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
-from spectheory.verification import PATH_RULES, SuffixDrafts
+from spectheory.verification import PATH_RULES
 
 LONGEST = 8
 """Most drafts of a call; heads draft no more than they were trained for."""
@@ -64,9 +64,9 @@ WAYS = (
     Way("distilled", "lookup", "prompt lookup", "copy"),
     Way("distilled", "ngram-vllm:min=1,max=3", "n-grams of vLLM", "copy"),
     Way("distilled", "ngram-cache", "n-grams of llama.cpp", "copy"),
-    Way("distilled", "suffix", "suffix decoding", "copy"),
+    Way("distilled", "suffix:max=8", "suffix decoding", "copy"),
 )
-NGRAMS = tuple(way.rule for way in WAYS if way.rule.startswith("ngram"))
+NGRAMS = tuple(way.rule for way in WAYS if way.kind == "copy" and way.rule != "lookup")
 
 
 def known(
@@ -137,9 +137,7 @@ def main() -> None:
     print_machine()
     torch.set_num_threads(1)
     prompts = read_prompts(PROMPTS)[: options.first]
-    how = MeasureSettings(
-        Sampling(1.0), tokens=options.tokens, count=1, seed=options.seed, suffix=SuffixDrafts(), ngrams=NGRAMS
-    )
+    how = MeasureSettings(Sampling(1.0), tokens=options.tokens, count=1, seed=options.seed, ngrams=NGRAMS)
     with TemporaryDirectory() as unkept:
         folder = options.out or Path(unkept)
         names = dict.fromkeys(way.draft for way in WAYS)
