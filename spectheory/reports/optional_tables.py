@@ -132,7 +132,7 @@ _CUT = (
 def bias_table(points: Sequence[BiasPoint]) -> Table:
     """Tokens per call and speed-up against what rules that change the text cost; both sides where they differ."""
     cut = any(point.upper_tokens_per_call for point in points)
-    shares = any(point.share is not None for point in points)
+    shares, uno = (any(getattr(point, name) is not None for point in points) for name in ("share", "uno_bias"))
     columns = [
         Column("rule", kind="names", at="rule.name"),
         *([Column("share", meaning=_SHARE, at="share")] if shares else []),
@@ -142,7 +142,7 @@ def bias_table(points: Sequence[BiasPoint]) -> Table:
         Column("speed-up", at="speedup"),
         Column("bias per token", digits=4, at="bias.best"),
         Column("nats per token", digits=4, at=lambda point: point.nats.best if point.nats else None),
-        *([Column("UNO's bias", digits=4, at=lambda p: p.uno_bias.best if p.uno_bias else None)] if shares else []),
+        *([Column("UNO's bias", digits=4, at=lambda p: p.uno_bias.best if p.uno_bias else None)] if uno else []),
     ]
     notes = [
         "These rules change the text: their output is not the target's.",
@@ -150,10 +150,10 @@ def bias_table(points: Sequence[BiasPoint]) -> Table:
         "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do.",
         *([_CUT] if cut else []),
         "bias: total variation per verified token, the least share of them that changes (Y6 with the best recovery, Y7)"
-        f"{', and with recovery from the target (UNO)' if shares else ''}. nats: KL(output || target) per verified "
+        f"{', and with recovery from the target (UNO)' if uno else ''}. nats: KL(output || target) per verified "
         "token, where it is finite; of relaxed the log-probability that it gives up against the first choice.",
     ]
-    return Table.of("Rules that change the text, calls from lossless starts", columns, points, notes)
+    return Table.of("Rules that change the text, estimated along texts of the target", columns, points, notes)
 
 
 # The calls of transformers' assisted generation

@@ -97,7 +97,7 @@ def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.Ca
     assert half["side"] == "lower estimate", "the trace does not say how the target was sampled"
     assert main(arguments) == 0
     shown = capsys.readouterr().out
-    assert "Rules that change the text, calls from lossless starts" in shown
+    assert "Rules that change the text, estimated along texts of the target" in shown
     assert "upper estimate" in shown
     Trace(columns, trace.texts, {**trace.provenance, "settings": {"sampling": {"temperature": 1.0}}}).write(trace_file)
     assert main(arguments) == 0
