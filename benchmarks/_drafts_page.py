@@ -20,7 +20,7 @@ PAGE, FIGURE = ROOT / "docs" / "built_in_pair.md", ROOT / "docs" / "figures" / "
 BEGIN, END = "<!-- written by benchmarks/_drafts_page.py -->", "<!-- end -->"
 PANELS = {"tokens_per_call": "tokens per target call", "speedup": "predicted speed-up"}
 KINDS = {
-    "model": ("a second model", "a second model with the same tokenizer"),
+    "model": ("a second model", "a second model"),
     "head": ("a trained head", "the target's hidden states, a trained head"),
     "copy": ("nothing", "nothing"),
 }

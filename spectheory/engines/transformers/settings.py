@@ -91,7 +91,7 @@ DFLASH = Fact(
     'speculation_type="dflash"',
     "Drafts block_size - 1 tokens in one pass of a DFlash model of its own classes; token verification of sampled "
     "drafts. No settings here.",
-    f"{_SOURCE}: `DFlashTokenCandidateGenerator`; not run",
+    f"run by `spectheory predict --check`; {_SOURCE}: `DFlashTokenCandidateGenerator`",
 )
 GEMMA = Fact(
     "assistant_model, of Gemma 4",
