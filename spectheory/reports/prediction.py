@@ -162,13 +162,13 @@ def _by_nodes(
     notes: Sequence[str] = (),
     best: int | None = None,
 ) -> Table:
-    """A row per number of nodes, or for those that are shown where one is the `best`."""
+    """A row per number of nodes; where one is the `best`, for those around it and one at least of every label."""
     of_label = {label: {p.shape.nodes: p for p in plan.of(label)} for label in labels}
-    sizes = sorted({nodes for of in of_label.values() for nodes in of})
-    rows = [
-        {label: of[nodes] for label, of in of_label.items() if nodes in of}
-        for nodes in (sizes if best is None else sizes_shown(sizes, best))
-    ]
+    sizes = {nodes for of in of_label.values() for nodes in of}
+    if best is not None:
+        sizes = set(sizes_shown(sizes, best))
+        sizes |= {min(of) for of in of_label.values() if of and sizes.isdisjoint(of)}
+    rows = [{label: of[nodes] for label, of in of_label.items() if nodes in of} for nodes in sorted(sizes)]
     return Table.of(title, [Column("k", at=lambda row: next(iter(row.values())).shape.nodes), *columns], rows, notes)
 
 

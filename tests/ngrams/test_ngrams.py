@@ -23,6 +23,8 @@ from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
 from spectheory.prediction.at_starts import CallStarts
 from spectheory.prediction.ngrams import ngram_rules, with_ngrams
+from spectheory.reports import Table
+from spectheory.reports.prediction import prediction_report
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import ArgmaxDraft, CopiedFirst, LookupMatch, TokenVerification
 from spectheory.verification.registry import path_rule
@@ -154,6 +156,16 @@ def test_a_plan_counts_the_calls_that_the_engine_makes() -> None:
     assert [rule.length for rule in ngram_rules(replayed)] == [None, 4, 3, 5]
     hidden = plan(replayed, k_max=4, trees=False).left_out
     assert any("ngram-mod:n=2,min=1,max=5 drafts up to 5 tokens" in line for line in hidden)
+
+
+def test_a_draft_of_one_length_has_its_row() -> None:
+    """In the brief table too, where rows are those around the best k of all drafts."""
+    trace, prompts = made_up()
+    replayed = with_ngrams(trace, ["ngram-vllm:min=1,max=2", "ngram-simple:n=2,m=16"], prompts=prompts)
+    answer = plan(replayed, ConstantRatio(0.1), rules=list(ngram_rules(replayed)), k_max=16, trees=False)
+    assert answer.best.shape.nodes < 14
+    table = next(piece for piece in prediction_report(answer).brief.pieces if isinstance(piece, Table))
+    assert [row[0] for row in table.rows if row[2] is not None] == [16]
 
 
 @each(
