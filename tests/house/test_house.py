@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.made_up import each
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("spectheory", "simulations", "proofs_check")
@@ -281,3 +285,58 @@ def test_a_theorem_file_that_imports_another_would_be_seen(monkeypatch: pytest.M
     ):
         monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
         assert len(of_later_rooms(Path("proofs_check") / path)) == 1, line
+
+
+# One test over many cases fails where a case fails, and says which
+
+
+def test_every_case_runs_and_those_that_fail_are_named() -> None:
+    seen = []
+
+    @each("b", [1, 2])
+    @each("a, c", [(10, 0), (20, 1), (30, 2)])
+    def check(a: int, b: int, c: int, fixture: str) -> None:
+        seen.append((a, b, fixture))
+        assert a != 20
+        with pytest.raises(ZeroDivisionError):
+            a / (30 - a)
+
+    assert list(inspect.signature(check).parameters) == ["fixture"]
+    with pytest.raises(BaseExceptionGroup) as caught:
+        check(fixture="f")
+    assert seen == [(a, b, "f") for b in (1, 2) for a in (10, 20, 30)]
+    inner = caught.value.exceptions[1]
+    assert isinstance(inner, BaseExceptionGroup)
+    assert [type(each) for each in inner.exceptions] == [pytest.fail.Exception, AssertionError]
+    assert inner.exceptions[1].__notes__ == ["case: {'a': 20, 'c': 1}"]
+    assert inner.__notes__ == ["case: {'b': 2}"]
+
+
+def test_no_cases_are_no_test() -> None:
+    with pytest.raises(AssertionError, match="no cases"):
+        each("a", [])
+
+
+# Scripts of benchmarks, which nothing else imports
+
+
+def absent(source: str) -> list[str]:
+    """Names that a script imports from this repository's packages and that are not there."""
+    imports = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and not node.level)
+    asked = [(node.module or "", each.name) for node in imports for each in node.names]
+    ours = [(module, name) for module, name in asked if module.partition(".")[0] in PACKAGES]
+    return [f"{module}.{name}" for module, name in ours if not _there(module, name)]
+
+
+def _there(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.import_module(f"{module}.{name}"))
+    except ImportError:
+        return False
+
+
+def test_benchmarks_import_what_there_is() -> None:
+    pytest.importorskip("torch")
+    scripts = sorted((ROOT / "benchmarks").rglob("*.py"))
+    assert {path.name: names for path in scripts if (names := absent(path.read_text(encoding="utf-8")))} == {}
+    assert absent("from spectheory.verification import SuffixDrafts, Rule") == ["spectheory.verification.SuffixDrafts"]
