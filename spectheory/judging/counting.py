@@ -14,6 +14,7 @@ from spectheory.ngrams import NGRAMS
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters, by_accepted
 from spectheory.verification.base import PathRule
+from spectheory.verification.copied_first import THEN
 from spectheory.verification.registry import PATH_RULES, path_rule
 
 MOST_K = 1024
@@ -62,7 +63,7 @@ def shape_of(log: CallLog, k: int, stop: StoppingRule | None = None) -> Shape:
 
 
 def rule_of(log: CallLog) -> PathRule | None:
-    """The rule that a log states, where it is a built-in one or an n-gram draft.
+    """The rule that a log states, where it is a built-in one, an n-gram draft or a hybrid.
 
     Examples
     --------
@@ -70,7 +71,8 @@ def rule_of(log: CallLog) -> PathRule | None:
     ('suffix:max=8', None)
     """
     name = str(log.provenance.get("rule"))
-    return path_rule(name) if name in PATH_RULES or name.partition(":")[0] in NGRAMS else None
+    first = name.split(THEN)[0]
+    return path_rule(name) if first in PATH_RULES or first.partition(":")[0] in NGRAMS else None
 
 
 def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:

@@ -23,10 +23,9 @@ from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window
-from spectheory.prediction.ngrams import NGRAMS
+from spectheory.prediction.ngrams import NGRAMS, ngram_of
 from spectheory.trace import GIVEN_TEXT, IMPOSSIBLE, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import NgramMatch
 from spectheory.verification.by_start import PREFIX
 
 CUT_SLACK = 2**-4
@@ -69,6 +68,7 @@ def judged_trace(
     sampling = log.sampling if log.sampling.temperature else Sampling()  # at which texts are read
     check_ids(log)
     shape, rule = shape_of(log, counting_of(log, k).k if pair.draft.head else log.k or 1), rule_of(log)
+    copied = ngram_of(rule) if rule is not None else None
     depth = _depth(pair.draft, shape)
     texts = [_ids(pair, request) for request in log.requests]
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
@@ -78,9 +78,9 @@ def judged_trace(
         (columns,) = read_text(pair, *ids, [statistics], chunk=chunk, stop_at_end=True, depth=depth)
         if isinstance(shape, Grown):  # trees that depend on the log
             columns |= grown_columns(pair, *ids, shape, chunk=chunk, name=request.id)
-        elif isinstance(rule, NgramMatch):
+        elif copied is not None:
             removed = removed_from_equal(pair.target.network, log.sampling)
-            columns |= ngram_columns(rule.copies, *ids, pair.end_of_text, removed)
+            columns |= ngram_columns(copied.copies, *ids, pair.end_of_text, removed)
         read.append(columns)
     impossible = [
         f"text {request.id!r}, token {at + 1} (id {request.output[at]})"
@@ -101,7 +101,7 @@ def judged_trace(
             for request, ids in zip(log.requests, texts, strict=True)
         ),
         _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}, shape)
-        | ({NGRAMS: [rule.name]} if isinstance(rule, NgramMatch) else {})
+        | ({NGRAMS: [copied.name]} if copied is not None else {})
         | ({IMPOSSIBLE: impossible} if impossible else {}),
     )
 

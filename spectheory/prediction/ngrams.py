@@ -12,7 +12,7 @@ from spectheory.errors import TraceError
 from spectheory.ngrams import NgramDraft, Request, read_ngrams, replay
 from spectheory.ngrams.base import NOTHING
 from spectheory.trace import Trace
-from spectheory.verification import CopiedFirst, NgramMatch, PathRule
+from spectheory.verification import CopiedFirst, NgramMatch, PathRule, Rule
 from spectheory.verification.copied import CopiedMatch
 
 NGRAMS = "ngrams"
@@ -72,6 +72,12 @@ def with_ngrams(
 def ngram_rules(trace: Trace) -> list[NgramMatch]:
     """A rule for each n-gram draft of a trace."""
     return [NgramMatch(draft, place) for place, draft in enumerate(read_ngrams(trace.provenance.get(NGRAMS, [])))]
+
+
+def ngram_of(rule: Rule) -> NgramMatch | None:
+    """The n-gram draft of a rule, whose calls copy always or first."""
+    copied = rule.copied if isinstance(rule, CopiedFirst) else rule
+    return copied if isinstance(copied, NgramMatch) else None
 
 
 def in_trace(rule: PathRule, trace: Trace) -> PathRule:

@@ -11,12 +11,15 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
+from spectheory.judging.comparison import Comparison, compare_calls
 from spectheory.measure import ModelPair
 from spectheory.measure.copied import ngram_columns, removed_from_equal
 from spectheory.measure.decoders import Decoded, Method, decode
+from spectheory.measure.validation.runs import expected_calls
 from spectheory.ngrams import read_ngrams
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.verification import NgramMatch
+from spectheory.verification import CopiedFirst, NgramMatch, PathRule
+from spectheory.verification.registry import path_rule
 from tests.made_up import each
 
 PROMPTS = [torch.tensor([i % 5, 1, i % 4 + 1, 1, 3, 1, i % 5]) for i in range(6)]
@@ -54,6 +57,28 @@ def test_decoded_calls_are_the_expected_ones(name: str, temperature: float, tiny
     assert any(call.accepted for one in decoded for call in one.calls)
     other = "ngram-vllm:min=2,max=2" if name != DRAFTS[0] else DRAFTS[1]
     assert expected(few, other, k, sampling, decoded) != [len(one.calls) for one in decoded]
+
+
+@each("rule", ["lookup>token", "ngram-vllm:min=1,max=2>block", "suffix:max=3>race", "ngram-simple:n=2,m=3>argmax"])
+def test_hybrids_copy_first_and_draft_elsewhere(rule: str, tiny_pair: ModelPair) -> None:
+    """Calls of both kinds, against the law of each at its starts; the control is the model's rule alone.
+
+    24 texts; false alarm 1e-6 each.
+    """
+    few, sampling, prompts = dataclasses.replace(tiny_pair, vocabulary=6), Sampling(0.9), PROMPTS * 4
+    decoded = decode(few, prompts, Method(rule, Chain(3)), tokens=TOKENS, sampling=sampling, seed=7, batch=24)
+    hybrid = path_rule(rule)
+    assert isinstance(hybrid, CopiedFirst)
+
+    def compared(law: PathRule) -> Comparison:
+        laws = [
+            expected_calls(few, prompt, one.output_ids, sampling, law, Chain(3), tokens=TOKENS)
+            for prompt, one in zip(prompts, decoded, strict=True)
+        ]
+        return compare_calls(sum(len(one.calls) for one in decoded), laws)
+
+    assert compared(hybrid).p > 1e-6
+    assert compared(hybrid.other).p < 1e-6
 
 
 def test_a_draft_with_a_length_is_decoded_with_it() -> None:

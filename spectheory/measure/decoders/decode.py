@@ -152,7 +152,7 @@ def run(
                 reader.drop(ended)
         took = draft.seconds if draft is not None else 0.0, target.seconds, time.perf_counter() - started
         for row, (path, last) in paths.items():
-            if copies and trees[row].nodes:
+            if copies and trees[row].copied:
                 copies.accept(states[row], len(path))
             going[row].calls.append(Call(len(trees[row].nodes), trees[row].depth, len(path), last, *took))
         for row in ended:

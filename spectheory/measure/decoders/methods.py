@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape, StoppingRule
@@ -18,7 +19,7 @@ from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
 from spectheory.ngrams import NgramDraft
 from spectheory.prediction.shape_calls import takes
-from spectheory.verification import LossyRule, RankRule, Rule
+from spectheory.verification import CopiedFirst, LossyRule, RankRule, Rule
 from spectheory.verification.base import Drafts
 from spectheory.verification.copied import CopiedMatch
 from spectheory.verification.registry import find_rule, names
@@ -205,6 +206,21 @@ def draft_until_stop(
             return
 
 
+def _copy(
+    tree: DraftTree, copies: NgramDraft, text: NDArray[np.int64], state: Any, most: int, ends: frozenset[int]
+) -> None:
+    """Draft what is copied after a text, at most so many tokens deep and nothing after an end."""
+    nodes = {-1: ROOT}
+    drafts = zip(*copies.branches(text, state), strict=True)
+    for place, (token, above) in enumerate(drafts if copies.trees else islice(drafts, most)):
+        on = nodes.get(above)
+        if on is None or len(tree.path(on)) >= most or tree.child(on, token) is not None:
+            continue
+        node = tree.add(on, len(tree.children(on)) + 1, token)
+        if token not in ends:
+            nodes[place] = node
+
+
 PLAIN, TOPTREE = "plain", "toptree"
 OWN = (TOPTREE, PLAIN)
 """Ways to decode that are no rule: without drafts, and with a tree that grows with the text."""
@@ -299,8 +315,9 @@ class Method:
 
     @property
     def copies(self) -> NgramDraft | None:
-        """What it copies, if its drafts are copied."""
-        return self.law.copies if isinstance(self.law, CopiedMatch) and self.shape is not None else None
+        """What it copies, if its drafts are copied, or copied first."""
+        law = self.law.copied if isinstance(self.law, CopiedFirst) else self.law
+        return law.copies if isinstance(law, CopiedMatch) and self.shape is not None else None
 
     def drafting(
         self,
@@ -319,18 +336,13 @@ class Method:
             yield from draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
             yield from grow_tree(tree, self.shape, room, ends)
-        elif self.copies:
-            nodes, most = {-1: ROOT}, min(self.depth, room)
-            drafts = zip(*self.copies.branches(np.asarray(text), copying), strict=True)
-            for place, (token, above) in enumerate(drafts if self.copies.trees else islice(drafts, most)):
-                on = nodes.get(above)
-                if on is None or len(tree.path(on)) >= most or tree.child(on, token) is not None:
-                    continue
-                node = tree.add(on, len(tree.children(on)) + 1, token)
-                if token not in ends:
-                    nodes[place] = node
         elif self.shape is not None and self.law is not None:
-            candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
+            if self.copies:
+                _copy(tree, self.copies, np.asarray(text), copying, min(self.depth, room), ends)
+            law = self.law.other if isinstance(self.law, CopiedFirst) else self.law
+            if tree.copied or not law.uses_draft:
+                return
+            candidates = CANDIDATES[law.drafts, law.by_arrival]
             if self.stop:
                 most = min(self.shape.depth, room)
                 yield from draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
@@ -374,6 +386,8 @@ class Method:
 
 def check_temperature(rule: Rule, temperature: float) -> None:
     """Refuse a rule that outputs first choices for a sampled target, and a lossy one that is another at 0."""
+    if isinstance(rule, CopiedFirst):
+        rule = rule.other
     if isinstance(rule, LossyRule):
         rule.check_temperature(temperature)
     if rule.output == "first choice" and temperature > 0:

@@ -57,6 +57,11 @@ class DraftTree:
         return list(range(len(self.tokens))) if self._chosen is None else self._chosen
 
     @property
+    def copied(self) -> bool:
+        """Whether it has nodes, and no draft model or head was read for them."""
+        return bool(self.tokens) and ROOT not in self.pmfs
+
+    @property
     def depth(self) -> int:
         """The largest number of drafts that can be accepted."""
         return max((self.depths[node] for node in self.nodes), default=0)

@@ -12,6 +12,7 @@ from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
+    CopiedFirst,
     GreedyMatch,
     GrownMatch,
     IndependentMatch,
@@ -166,6 +167,11 @@ def by_masses(tree: DraftTree, target: Pmfs, source: Source, *, rule: LossyRule)
     return path, source.chance.categorical(rule.masses(p, p).bonus)
 
 
+def _of_either(tree: DraftTree, target: Pmfs, source: Source, *, other: Verifier) -> tuple[list[int], int]:
+    """A hybrid's call: copied drafts match the target's draw, those of a model are verified by its rule (§10)."""
+    return (match_target_draw if tree.copied else other)(tree, target, source)
+
+
 VERIFIERS: Mapping[Rule, Verifier] = {
     TokenVerification(): recursive_rejection,
     BlockVerification(): block_verification,
@@ -186,6 +192,9 @@ def verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
     if isinstance(rule, CopiedMatch):
         return match_target_draw if rule.copies else None
+    if isinstance(rule, CopiedFirst):
+        other = verifier_of(rule.other)
+        return other and partial(_of_either, other=other)
     if isinstance(rule, LossyRule):
         return partial(by_masses, rule=rule)
     return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

@@ -39,13 +39,13 @@ from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.answer import Evidence, answer, answer_at
 from spectheory.measure.validation.runs import Round, Run, expected_calls
 from spectheory.measure.validation.settings import PLAINLY, HeadLimits, Setting, settings_for
-from spectheory.prediction.ngrams import with_ngrams
+from spectheory.prediction.ngrams import ngram_of, with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.reports.validation import JUDGE, STRINGS
 from spectheory.store import Contents, Store
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.verification import BiasedVerification, NgramMatch, TokenVerification
+from spectheory.verification import BiasedVerification, TokenVerification
 
 
 def kept_latencies(
@@ -201,7 +201,7 @@ def _with_copied(
     pair: ModelPair, prompts: Sequence[Prompt], settings: Sequence[Setting], how: MeasureSettings, trace: Trace
 ) -> Trace:
     """The trace with the n-gram drafts that are decoded."""
-    drafts = [rule.copies for each in settings if isinstance(rule := each.path_rule, NgramMatch)]
+    drafts = [copied.copies for each in settings if (copied := ngram_of(each.path_rule)) is not None]
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
     removed = removed_from_equal(pair.target.network, how.sampling)
     return with_ngrams(trace, drafts, prompts=ids, ends=pair.end_of_text, removed=removed, alone=True)

@@ -20,10 +20,11 @@ from spectheory.measure.decoders import Call
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.pair import ModelPair
+from spectheory.prediction.ngrams import ngram_of
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import Drafted, lengths_of_calls
 from spectheory.trace import TextInfo, Trace
-from spectheory.verification import LossyRule, NgramMatch, PathRule, RankRule
+from spectheory.verification import LossyRule, PathRule, RankRule
 from spectheory.verification.by_start import by_position, deepest, missing
 
 CONTROLS = ("per_position", "fixed")
@@ -93,9 +94,9 @@ def expected_calls(
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
         else:
             columns = read(number)
-        if isinstance(rule, NgramMatch):
+        if (copied := ngram_of(rule)) is not None:
             removed = removed_from_equal(pair.target.network, sampling)
-            columns |= ngram_columns(rule.copies, prompt_ids.cpu(), text.cpu(), pair.end_of_text, removed)
+            columns |= ngram_columns(copied.copies, prompt_ids.cpu(), text.cpu(), pair.end_of_text, removed)
         readings.append(survival_of(rule, shape, columns)[0])
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
             firsts = by_position(columns)
