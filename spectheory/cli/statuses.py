@@ -18,8 +18,8 @@ class Status(IntEnum):
 
 MEANINGS = {
     Status.DONE: "done; if something was checked, it agrees",
-    Status.DISAGREEMENT: "something that was checked disagrees: counts and theory, a claim that is refuted, or the "
-    "tokenizers of a pair",
+    Status.DISAGREEMENT: "something that was checked disagrees: counts and theory, a claim that is refuted, or a "
+    "draft whose tokens do not fit the target",
     Status.BAD_INPUT: "bad input, a file that cannot be read or written, a missing extra, or too little memory",
     Status.INTERNAL_ERROR: "internal error, a bug in spectheory",
     Status.INTERRUPTED: "interrupted by Ctrl-C (SIGINT) or a request to terminate (SIGTERM)",

@@ -271,9 +271,8 @@ def _changing(plan: Plan) -> list[str]:
     if not plan.bias:
         return []
     most = max(plan.bias, key=lambda point: (point.speedup or point.tokens_per_call).best)
-    gain = "" if most.speedup is None else f"speed-up {point(most.speedup, 'x')}, "
-    tokens = f"{point(most.tokens_per_call)} tokens per target call"
-    return [f"{most.rule.label} at k = {most.k}: {gain}{tokens} ({most.side})"]
+    gain = f"{point(most.tokens_per_call)} tokens per call" if most.speedup is None else point(most.speedup, "x")
+    return [f"{most.rule.name} changes the text: {gain} at k = {most.k} ({most.side})"]
 
 
 def _few_rules(plan: Plan) -> Table:

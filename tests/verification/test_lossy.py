@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from transformers import GenerationConfig
 
 from proofs_check.algorithms import enumeration
 from proofs_check.library.cases import random_pmf
@@ -152,6 +151,7 @@ def test_lossless_settings_predict_the_lossless_rule() -> None:
 
 def test_a_weight_that_transformers_refuses_is_not_pasted() -> None:
     """It takes weights between 0 and 1; 0 writes the draft's own text."""
+    GenerationConfig = pytest.importorskip("transformers").GenerationConfig
     with pytest.raises(ValueError, match="open interval"):
         GenerationConfig(assistant_ensemble_weight=0.0)
     lines = lossy_settings([BiasedVerification(1.0), BiasedVerification(0.5)])
