@@ -55,8 +55,9 @@ class Seat:
 
     def exit_codes(self) -> list[int]:
         """How processes of a broken executor ended, as far as they failed."""
-        for process in self._processes:
-            process.join(1.0)
+        until = time.monotonic() + 1.0  # another thread that waits for them may not have noted it yet
+        while any(process.exitcode is None for process in self._processes) and time.monotonic() < until:
+            time.sleep(0.01)
         return [code for process in self._processes if (code := process.exitcode)]
 
     def close(self, *, at_once: bool = False) -> None:
