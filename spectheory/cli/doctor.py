@@ -230,7 +230,7 @@ def _facts(content: DoctorJson) -> Table:
         ["Python", of.python],
         ["system", of.system],
         ["cores", f"{of.cores}" + (f", OMP_NUM_THREADS={of.omp_num_threads}" if of.omp_num_threads else "")],
-        ["torch", torch.error or f"{torch.version} on {', '.join(torch.devices or ())}, {torch.threads} threads"],
+        ["torch", torch.error or f"{torch.version} on {', '.join(torch.devices or ())}, threads: {torch.threads}"],
         ["compiled kernels", cache.folder or cache.error or "not kept"],
     ]
     if models:

@@ -198,10 +198,8 @@ def _of_requests(
     elif run.rule:
         again, known = coins, "lower bound"
     shown = _rows(run, np.sqrt(others / requests), None if again is None else np.sqrt(again / requests))
-    seen = count if count > 1 else 0
-    return RunNoise(
-        run.name, run.k, run.rule or None, requests, requests * mean_calls, seen, freedom, known, shown
-    )  # fmt: skip
+    size = requests, requests * mean_calls
+    return RunNoise(run.name, run.k, run.rule or None, *size, count if count > 1 else 0, freedom, known, shown)
 
 
 def _rows(run: Run, others: Floats, again: Floats | None) -> tuple[Chance, ...]:

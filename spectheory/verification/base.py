@@ -146,16 +146,18 @@ class Rule(ABC):
 
     @property
     def can_stop(self) -> bool:
-        """Whether a stopping rule may end its chains: every draft is a model's, one after the other."""
-        return self.uses_draft and not self.grows
+        """Whether a stopping rule may end its chains: the rule is lossless, and a model drafts token by token."""
+        return self.uses_draft and not self.grows and self.lossless
 
     @property
     def bound_by(self) -> frozenset[str]:
         """The limits of a trace that are about this rule, by field of its `Limits`.
 
-        The limits of whole decodings (B7, L) are about lossless rules whose drafts are drawn, B6 about drafts that do
-        not sample.
+        All are about lossless rules: those of whole decodings (B7, L) where drafts are drawn, B6 where they do not
+        sample.
         """
+        if not self.lossless:
+            return frozenset()
         if self.drafts in ("chosen", "copied"):
             return frozenset({"text", "iid_branching"})
         return frozenset({"decoding", "decoding_by_start"} if self.output == "sample" else ())

@@ -101,16 +101,6 @@ class LossyRule(PathRule):
         """What sentences call it."""
         return f"{self.name}, which changes the text,"
 
-    @property
-    def can_stop(self) -> bool:
-        """Its chains have a fixed length."""
-        return False
-
-    @property
-    def bound_by(self) -> frozenset[str]:
-        """None of the limits: they are about lossless rules."""
-        return frozenset()
-
     @abstractmethod
     def masses(self, target: Any, draft: Any) -> Masses:
         """The masses of every token at a position, three times ``[..., V]`` (Y7, exact)."""

@@ -75,6 +75,7 @@ def test_few_prompts_and_many_requests() -> None:
 
 
 def test_the_same_texts_vary_by_the_decoders_draws() -> None:
+    """Six standard errors over 400 decodings (a false alarm in 5e8), and 2% for the linearised ratio."""
     rng = np.random.default_rng(6)
     texts, rates = population(rng)
     texts, rates = texts[:40], rates[:40]
@@ -123,7 +124,7 @@ def test_windows_of_calls() -> None:
     trace = Trace.from_log_probabilities(population(rng)[0])
     some = noise(trace, requests=30, k=K)
     window = noise(trace, calls=round(some.calls), k=K)
-    assert window.tokens.others == pytest.approx(some.tokens.others, rel=1e-2)
+    assert window.tokens.others == pytest.approx(some.tokens.others, rel=0.5 / some.calls), "calls are rounded"
     totals = noise(Counters(calls=900, survival=(0.5,)), calls=100)
     assert totals.tokens.others == pytest.approx(np.sqrt(0.25 / 100))
     assert totals.prompts == 0

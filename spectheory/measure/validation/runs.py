@@ -65,11 +65,10 @@ def expected_calls(
 
     A call drafts nothing at or past the last of `tokens` (those of the text), nor after the text's end.
     """
-    if isinstance(rule, LossyRule):
+    if isinstance(rule, LossyRule):  # the law given its own text (Y7)
         plain = Sampling() if rule.greedy else sampling
         columns = teacher_forced(pair, prompt_ids, text, plain, chunk=chunk, race=False, sampled=True, name=name)
-        ended = len(text) < (tokens or len(text))
-        return ExpectedCalls.of([rule.path_survival(columns, shape.depth, ended=ended)])
+        return ExpectedCalls.of([rule.path_survival(columns, shape.depth, ended=len(text) < (tokens or len(text)))])
     expensive = isinstance(rule, RankRule) and not shape.is_chain and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None
