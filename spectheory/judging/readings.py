@@ -30,71 +30,15 @@ from spectheory.deployment import ChainCalls, Load, LoadAnswer, under_load
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
+from spectheory.judging.first_choices import first_choices
 from spectheory.prediction.guessed_ratio import AtRatio, chains_at_ratios
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls, tokens_counted
 from spectheory.prediction.step_hazards import falls, step_hazards, tokens_from_means
-from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, by_accepted, depth_of, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
-
-Bools = NDArray[np.bool_]
-
-
-def _first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Fewest and most calls of each request with chains of k, ``[requests]``; None without accepted tokens per call.
-
-    A draft of first choices proposes one token at each position of the text, and it either is the text's token or not.
-    A call says which: accepted tokens are, the first one refused is not, and the token after k accepted ones was not
-    drafted. With n tokens present, a call of k drafts ends after the first position beyond n that is no match, or after
-    n + k + 1. That end grows with n and with every match, so calls for the text fall with each further match: taking
-    every undrafted token as no match and as a match bounds the calls at every other k, and gives the counted ones at
-    the log's own.
-
-    Certain for drafts that depend on the text alone and propose first choices (argmax drafts at any temperature, every
-    rule at temperature 0); an estimate of unknown error for sampled drafts and for heads that read hidden states.
-    """
-    drafted = log.k is not None or all(each.drafted for each in log.requests)
-    if not (log.requests and drafted and all(each.accepted for each in log.requests)):
-        return None
-    pairs = [_matches(each, log.k) for each in log.requests]
-    fewest, most = ([_calls_of(row[side], k) for row in pairs] for side in (1, 0))
-    return np.array(fewest), np.array(most)
-
-
-def _matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
-    """Whether each token of the request's calls matches the draft, at least and at most.
-
-    A last call that accepted tokens may end with the text, without a token of its own: fewest calls leave it out.
-    """
-    least: list[bool] = []
-    most: list[bool] = []
-    for accepted, drafted in zip(request.accepted, request.drafted or [k or 0] * len(request.accepted), strict=True):
-        least += [True] * accepted + [False]
-        most += [True] * accepted + [accepted >= drafted]
-    whole = len(most) - (request.accepted[-1] > 0)
-    return np.array(least), np.array(most[:whole])
-
-
-def _calls_of(match: Bools | Sequence[bool], k: int) -> int:
-    """Calls of k drafts over a text whose tokens match or not; the first call starts before the first token.
-
-    Examples
-    --------
-    >>> _calls_of([True, True, False, True], 1), _calls_of([True, True, False, True], 3)
-    (3, 2)
-    """
-    ends = [*np.flatnonzero(~np.asarray(match, dtype=bool)).tolist()]
-    position, calls, at = 0, 0, 0
-    while position < len(match):
-        while at < len(ends) and ends[at] < position:
-            at += 1
-        stop = ends[at] if at < len(ends) else len(match)
-        position = min(position + k, stop) + 1
-        calls += 1
-    return calls
-
 
 FALSE_ALARM = 0.01
 """Share of comparisons of equal acceptances that are said to differ, if calls are independent."""
@@ -198,8 +142,8 @@ class ReadingAtK:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
-    for a draft that proposes its first choices (``_first_choice_bounds``). `renewal` and `summed` are the two
-    readings of another k; None where k was counted, or positions were not.
+    for a draft that proposes its first choices (:func:`~spectheory.judging.first_choices.first_choices`). `renewal` and
+    `summed` are the two readings of another k; None where k was counted, or positions were not.
     """
 
     k: int
@@ -308,7 +252,7 @@ def readings(
                 tokens_per_call=tokens,
                 basis=basis,
                 speedup=speedup_at(cost, tokens, k, survival),
-                first_choices=_first_choices(log, k),
+                first_choices=first_choices(log, k),
                 renewal=renewal,
                 summed=summed,
             )
@@ -443,19 +387,6 @@ def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) ->
         return cost.speedup(tokens, Chain(k), reads_besides(cost, tokens.best - 1, full))
     except SettingError:
         return None
-
-
-def _first_choices(log: CallLog | None, k: int) -> Interval | None:
-    """Ends of tokens per call for first choices: the tokens of all calls over their number.
-
-    They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
-    """
-    calls = _first_choice_bounds(log, k) if log else None
-    if log is None or calls is None:
-        return None
-    tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
-    low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
-    return Interval(low, (low + high) / 2, high, "estimate")
 
 
 def _reached(log: CallLog) -> NDArray[np.float64]:

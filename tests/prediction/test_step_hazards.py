@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spectheory.cost import iid_tokens_per_call, required_acceptance
 from spectheory.drafting import Chain
+from spectheory.limits import tokens_per_call_between
 from spectheory.prediction.prediction import planned
 from spectheory.prediction.step_hazards import falls, step_hazards, tokens_from_means
 from spectheory.trace import Trace
@@ -64,6 +66,23 @@ def test_means_of_given_hazards_give_them_back(hazards: list[float]) -> None:
         assert tokens_from_means(some, k).best == mean
     read = [tokens_from_means(some, k).best for k in range(1, len(hazards) + 3)]
     assert read == sorted(read)
+
+
+def test_means_some_k_apart_give_equal_hazards_back() -> None:
+    hazards = [0.9, 0.9, 0.6, 0.6, 0.6]
+    tokens = 1 + np.cumsum(np.cumprod(hazards))
+    assert step_hazards({2: tokens[1], 5: tokens[4]}) == pytest.approx(hazards)
+    assert tokens_from_means({2: tokens[1], 5: tokens[4]}, 4).best == pytest.approx(tokens[3])
+
+
+def test_two_means_have_the_range_of_both() -> None:
+    means = {2: 2.2, 6: 3.4}
+    for k in (1, 4, 8):
+        read = tokens_from_means(means, k)
+        ends = [tokens_per_call_between(tokens, at, k) for at, tokens in means.items()]
+        assert (read.low, read.high) == (max(low for low, _ in ends), min(high for _, high in ends))
+        assert read.low < read.best < read.high
+    assert ends[0] != ends[1]
 
 
 def test_means_that_fall_are_kept_and_said() -> None:
