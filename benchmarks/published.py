@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 FACTS, FIGURE = ROOT / "benchmarks" / "published.json", ROOT / "docs" / "figures" / "published"
 PAGES = (ROOT / "docs" / "published.md", ROOT / "docs" / "index.md", ROOT / "README.md")
 BEGIN, END = "<!-- {}: written by benchmarks/published.py -->", "<!-- end -->"
+SIZE = (9.0, 4.0)
 SPECDECODE_BENCH = "specdecode_bench"
 SHORT = {
     "inferencex": "InferenceX",
@@ -458,7 +459,7 @@ def _main(arguments: Sequence[str]) -> None:
         FACTS.write_text(json.dumps(known, indent=1) + "\n")
     for path in PAGES:
         path.write_text(renewed(path.read_text(), facts()))
-    save_figure(lambda figure: draw(figure, facts()), (9.0, 4.0), FIGURE)
+    save_figure(lambda figure: draw(figure, facts()), SIZE, FIGURE)
 
 
 if __name__ == "__main__":
