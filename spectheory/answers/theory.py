@@ -58,6 +58,13 @@ class NeedsJson(Part, kw_only=True):
         acceptance: float
         divergence: float | None
 
+    class Assured(Part):
+        """Tokens per call that a chain of k drafts has at least, by token or block verification and by the race."""
+
+        k: Count
+        tokens_per_call: float
+        race: float
+
     source: Annotated[Literal["entropies", "need"], says("what was given")]
     target_nats: Maybe[Annotated[float, says("mean entropy of the target")]] = UNSET
     draft_nats: Maybe[Annotated[float, says("mean cross-entropy of the draft")]] = UNSET
@@ -67,6 +74,7 @@ class NeedsJson(Part, kw_only=True):
     readings: Annotated[dict[str, Reading], says("what the entropies say, with its side")]
     needed: Annotated[list[Needed], says("what chains of k drafts need")]
     least: Annotated[Needed | None, says("the length that needs the least acceptance")]
+    assured: Annotated[list[Assured], says("lower bounds from both entropies (A1, C6); empty without")]
 
 
 class AcceptanceJson(Part, kw_only=True):

@@ -6,15 +6,15 @@ so tokens per call there are a *reading*, an estimate. There are two (§14, :mod
 *renewal* reading belongs to drafts that read the text alone (models, lookup) under a rule that decides position by
 position (token, argmax, greedy, lookup); the *sum* of the same shares is too low for these at a shorter k, too high at
 a longer one. Block verification and draft heads lie between: where the rule is one of these or unknown, the reading is
-the middle of both and its range spans them. Ranges hold the error of counting too. Where only a mean is known, the
-constant hazard with that mean is used at every k; of means at several k that of the nearest longer one.
+the middle of both and its range spans them. Ranges hold the error of counting too. Where only means
+are known, at one k or several, hazards are constant between them (:mod:`spectheory.prediction.step_hazards`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
 from typing import Literal
@@ -24,76 +24,21 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from spectheory.checks import instance
-from spectheory.cost import ConstantRatio, CostModel, Roofline, required_acceptance
+from spectheory.cost import ConstantRatio, CostModel, Roofline
 from spectheory.cost.model import reads_besides
 from spectheory.deployment import ChainCalls, Load, LoadAnswer, under_load
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
+from spectheory.judging.first_choices import first_choices
 from spectheory.prediction.guessed_ratio import AtRatio, chains_at_ratios
 from spectheory.prediction.over_prompts import left_out, ratio, reach
 from spectheory.prediction.renewal import Renewal, Summed, read_at, spread_of_calls, tokens_counted
-from spectheory.trace.calls import CallLog, Request
+from spectheory.prediction.step_hazards import falls, step_hazards, tokens_from_means
+from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, by_accepted, depth_of, pooled
 from spectheory.verification import PATH_RULES, LookupMatch
 from spectheory.verification.base import PositionRule
-
-Bools = NDArray[np.bool_]
-
-
-def _first_choice_bounds(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Fewest and most calls of each request with chains of k, ``[requests]``; None without accepted tokens per call.
-
-    A draft of first choices proposes one token at each position of the text, and it either is the text's token or not.
-    A call says which: accepted tokens are, the first one refused is not, and the token after k accepted ones was not
-    drafted. With n tokens present, a call of k drafts ends after the first position beyond n that is no match, or after
-    n + k + 1. That end grows with n and with every match, so calls for the text fall with each further match: taking
-    every undrafted token as no match and as a match bounds the calls at every other k, and gives the counted ones at
-    the log's own.
-
-    Certain for drafts that depend on the text alone and propose first choices (argmax drafts at any temperature, every
-    rule at temperature 0); an estimate of unknown error for sampled drafts and for heads that read hidden states.
-    """
-    drafted = log.k is not None or all(each.drafted for each in log.requests)
-    if not (log.requests and drafted and all(each.accepted for each in log.requests)):
-        return None
-    pairs = [_matches(each, log.k) for each in log.requests]
-    fewest, most = ([_calls_of(row[side], k) for row in pairs] for side in (1, 0))
-    return np.array(fewest), np.array(most)
-
-
-def _matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
-    """Whether each token of the request's calls matches the draft, at least and at most.
-
-    A last call that accepted tokens may end with the text, without a token of its own: fewest calls leave it out.
-    """
-    least: list[bool] = []
-    most: list[bool] = []
-    for accepted, drafted in zip(request.accepted, request.drafted or [k or 0] * len(request.accepted), strict=True):
-        least += [True] * accepted + [False]
-        most += [True] * accepted + [accepted >= drafted]
-    whole = len(most) - (request.accepted[-1] > 0)
-    return np.array(least), np.array(most[:whole])
-
-
-def _calls_of(match: Bools | Sequence[bool], k: int) -> int:
-    """Calls of k drafts over a text whose tokens match or not; the first call starts before the first token.
-
-    Examples
-    --------
-    >>> _calls_of([True, True, False, True], 1), _calls_of([True, True, False, True], 3)
-    (3, 2)
-    """
-    ends = [*np.flatnonzero(~np.asarray(match, dtype=bool)).tolist()]
-    position, calls, at = 0, 0, 0
-    while position < len(match):
-        while at < len(ends) and ends[at] < position:
-            at += 1
-        stop = ends[at] if at < len(ends) else len(match)
-        position = min(position + k, stop) + 1
-        calls += 1
-    return calls
-
 
 FALSE_ALARM = 0.01
 """Share of comparisons of equal acceptances that are said to differ, if calls are independent."""
@@ -174,7 +119,14 @@ _FROM_ONE = (
     "Counts at one position do not show how matches cluster. Both readings coincide, and longer chains may be off by "
     "more than the range says: by up to 12% on the built-in pair."
 )
-FROM_MEAN = "Without counts by position, every draft is taken to be accepted with the same chance: that of the mean."
+FROM_MEAN = (
+    "Without counts by position, drafts between two k with known means are taken to be accepted with one chance. Other "
+    "k have the range of every text with these means, if the rule decides each position alone (C6)."
+)
+_FALLS = (
+    "Tokens per call fall from k = {} to k = {}. In the mean they rise for a draft that reads the text alone: runs may "
+    "differ by chance, and a head may draft worse in longer chains."
+)
 _K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 _OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
 _OVER_REQUESTS = "Intervals (95%) are over requests."
@@ -190,8 +142,8 @@ class ReadingAtK:
     """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
 
     `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are ends of tokens per call
-    for a draft that proposes its first choices (``_first_choice_bounds``). `renewal` and `summed` are the two
-    readings of another k; None where k was counted, or positions were not.
+    for a draft that proposes its first choices (:func:`~spectheory.judging.first_choices.first_choices`). `renewal` and
+    `summed` are the two readings of another k; None where k was counted, or positions were not.
     """
 
     k: int
@@ -273,15 +225,13 @@ def readings(
     """
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence)
-    laws = [_Law.of(replace(counters, k=k, mean_length=length)) for k, length in sorted(counters.lengths)]
-    longest = laws[-1] if laws else _Law.of(counters)
+    law = _Law.of(counters)
     mean, noise = _tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else _cost_in(counters)
     renews, spread = _renews(rule), covariance(counters, log)
-    two = (Renewal(longest.known), Summed(longest.known)) if longest.known and not longest.variable else None
+    two = (Renewal(law.known), Summed(law.known)) if law.known and not law.variable else None
     rows: list[ReadingAtK] = []
-    for k in range(1, max(k_max, longest.k) + 1):
-        law = next((each for each in laws if each.k >= k), longest)
+    for k in range(1, max(k_max, law.k) + 1):
         above = law.at(k - 1) if k > 1 else 1.0
         survival, basis = law.at(k), law.basis(k)
         known = k <= len(law.known)
@@ -302,16 +252,16 @@ def readings(
                 tokens_per_call=tokens,
                 basis=basis,
                 speedup=speedup_at(cost, tokens, k, survival),
-                first_choices=_first_choices(log, k),
+                first_choices=first_choices(log, k),
                 renewal=renewal,
                 summed=summed,
             )
         )
-    law = longest
     lines = [
         *([_VARIABLE] if law.variable else [_RENEWED if renews else _OTHER_K] if two else []),
         *([_FROM_ONE] if two and len(law.known) == 1 else []),
         *([] if law.known else [FROM_MEAN]),
+        *([_FALLS.format(*fall)] if (fall := falls(law.means)) else []),
         *([] if law.known or counters.k else [_K_FROM_MEAN.format(mean=counters.mean_drafted, k=law.k)]),
         *([BEYOND] if len(rows) > law.k else []),
         *({"requests": [_OVER_REQUESTS], "calls": [_OVER_CALLS], "unknown": []}[noise]),
@@ -344,61 +294,71 @@ def _renews(rule: str) -> bool:
 
 
 def _spread(law: _Law, k: int, counters: Counters) -> Interval:
-    """Tokens per call by constant or separate hazards: the error of a count is at most that of m in 0..k."""
-    mean = law.tokens(k) - 1
+    """Tokens per call from means, or by separate hazards: the error of a count is at most that of m in 0..k."""
+    tokens = tokens_from_means(dict(law.means), k) if law.means else Interval.estimate(1 + math.fsum(law.shares[:k]))
+    mean = tokens.best - 1
     half = reach(np.inf) * math.sqrt(mean * (k - mean) / counters.calls) if counters.calls else 0.0
-    return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "estimate")
+    return Interval(max(tokens.low - half, 1.0), tokens.best, min(tokens.high + half, k + 1.0), "estimate")
 
 
 @dataclass(frozen=True)
 class _Law:
-    """Survival by position: `known` as counted, then a constant hazard; without counts the constant one alone."""
+    """Survival by position up to k, then the last hazard: as counted, or from `means` at some k."""
 
-    known: tuple[float, ...]
+    shares: tuple[float, ...]
     hazard: float
-    k: int
+    means: tuple[tuple[int, float], ...] = ()
     variable: bool = False
 
     @classmethod
     def of(cls, counters: Counters) -> _Law:
         variable = bool(counters.hazards) and (counters.drafted or 0) < (counters.k or 0) * (counters.calls or 0)
-        known = tuple(accumulate(counters.hazards, mul)) if variable else counters.survival
-        if known:
-            above = known[-2] if len(known) > 1 else 1.0
-            return cls(known, known[-1] / above if above else 0.0, len(known), variable)
-        k = counters.k or _nearest(counters)
-        if counters.length is None or k is None:
-            missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
-            raise TextError(
-                f"the counts of {counters.engine or 'the engine'} do not say {missing}",
-                limit="readings need calls with accepted tokens, and k",
-                remedy="import a log with counts by position",
-            )
-        if counters.length > k + 1:
-            raise TextError(
-                f"{counters.length:.4g} tokens per call with k = {k}",
-                limit="at most k + 1",
-                remedy="check the log for mixed settings",
-            )
-        return cls((), required_acceptance(counters.length, k, 0.0), k)
+        means = () if counters.survival or variable else counters.lengths or (_mean(counters),)
+        hazards = step_hazards(dict(means)) if means else counters.hazards
+        shares = tuple(accumulate(hazards, mul)) if means or variable else counters.survival
+        above = shares[-2] if len(shares) > 1 else 1.0
+        return cls(shares, shares[-1] / above if above else 0.0, means, variable)
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        """The shares that were counted by position."""
+        return () if self.means else self.shares
+
+    @property
+    def k(self) -> int:
+        """The longest k that was counted."""
+        return len(self.shares)
 
     def at(self, k: int) -> float:
         """Survival of position k."""
-        if k <= len(self.known):
-            return self.known[k - 1]
-        last = self.known[-1] if self.known else 1.0
-        return last * self.hazard ** (k - len(self.known))
+        return self.shares[k - 1] if k <= self.k else self.shares[-1] * self.hazard ** (k - self.k)
 
     def basis(self, k: int) -> Basis:
         """What tokens per call of chains of k rest on."""
         if self.variable and k <= self.k:
             return "drafted so far"
-        if k == self.k:
+        if k == self.k or k in dict(self.means):
             return "counted"
         return "own starts" if k < len(self.known) else "constant hazard"
 
-    def tokens(self, k: int) -> float:
-        return 1 + math.fsum(self.at(i) for i in range(1, k + 1))
+
+def _mean(counters: Counters) -> tuple[int, float]:
+    """The k and tokens per call of counters without counts by position."""
+    k = counters.k or _nearest(counters)
+    if counters.length is None or k is None:
+        missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
+        raise TextError(
+            f"the counts of {counters.engine or 'the engine'} do not say {missing}",
+            limit="readings need calls with accepted tokens, and k",
+            remedy="import a log with counts by position",
+        )
+    if counters.length > k + 1:
+        raise TextError(
+            f"{counters.length:.4g} tokens per call with k = {k}",
+            limit="at most k + 1",
+            remedy="check the log for mixed settings",
+        )
+    return k, counters.length
 
 
 def _nearest(counters: Counters) -> int | None:
@@ -427,19 +387,6 @@ def speedup_at(cost: CostModel | None, tokens: Interval, k: int, full: float) ->
         return cost.speedup(tokens, Chain(k), reads_besides(cost, tokens.best - 1, full))
     except SettingError:
         return None
-
-
-def _first_choices(log: CallLog | None, k: int) -> Interval | None:
-    """Ends of tokens per call for first choices: the tokens of all calls over their number.
-
-    They are certain of such a draft that reads the text alone; a log does not say whether its draft is one.
-    """
-    calls = _first_choice_bounds(log, k) if log else None
-    if log is None or calls is None:
-        return None
-    tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
-    low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
-    return Interval(low, (low + high) / 2, high, "estimate")
 
 
 def _reached(log: CallLog) -> NDArray[np.float64]:

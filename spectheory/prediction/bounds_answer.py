@@ -25,6 +25,7 @@ from spectheory.limits import (
     branching_bound,
     first_choice_at_least,
     first_choice_at_most,
+    least_tokens_per_call,
     race_acceptance_at_least,
     random_tree_value,
     renewal_bound,
@@ -63,6 +64,8 @@ RANKS = "Rank trees: tokens per call"
 """Titles of tables."""
 CLOSED_FORMS: tuple[Literal["published", "lorden", "best_t", "sharp"], ...] = ("published", "lorden", "best_t", "sharp")
 MOST_NODES, _MOST_CHAINS, _MOST_TREES = 1_000_000, 1_000, 100_000
+_LENGTHS = range(1, 9)
+"""Chains whose tokens per call two entropies assure, where no k is asked for."""
 _MOST_TREE_WORK = 1 << 31
 """Probabilities sorted for random trees: a few minutes."""
 _MOST_TREE_NODES = 100_000
@@ -73,7 +76,7 @@ _ABOVE = {
     "draft_nats": ("target_nats", *_ALONE),
     "vocabulary": ("target_nats", *_ALONE),
     "c": ("need", *_ALONE),
-    "k": ("need", *_ALONE),
+    "k": ("need or draft_nats", "it is of chains, of which these say something", "give one of them"),
     "need": ("c", "the speed-up depends on the cost of drafts", "give both"),
     "trees": ("target_pmf", "random trees need pmfs", "leave it out"),
     "chains": (
@@ -101,8 +104,20 @@ class BoundsAnswer:
 
 
 @dataclass(frozen=True)
+class _Assured:
+    """Tokens per call of chains of k drafts at least (A1, C6), by token or block verification and by the race (A3)."""
+
+    k: int
+    tokens_per_call: float
+    race: float
+
+
+@dataclass(frozen=True)
 class EarlyAnswer:
-    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs."""
+    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs.
+
+    `assured` are tokens per call that drafts with these entropies have at least, for chains of some k.
+    """
 
     target_nats: float | None = None
     draft_nats: float | None = None
@@ -110,6 +125,7 @@ class EarlyAnswer:
     need: float | None = None
     c: float | None = None
     needed: Sequence[Needed] = ()
+    assured: Sequence[_Assured] = ()
 
     @property
     def divergence(self) -> float | None:
@@ -166,8 +182,9 @@ def bounds(
     - `target_logprobs`, a file or lists of log-probabilities, one for each text that the target sampled: B6 and B3' of
       every draft that does not sample.
     - `target_nats` and perhaps `draft_nats`, mean cross-entropies on text of the target, and its `vocabulary`: bounds
-      on acceptance (A1, A4). `need`, a speed-up, with draft steps of `c` target steps: the acceptance that chains of
-      `k` drafts need. These are of no number of nodes: an :class:`EarlyAnswer`.
+      on acceptance (A1, A4), and the least tokens per call of chains of `k` drafts (C6). `need`, a speed-up, with draft
+      steps of `c` target steps: the acceptance that chains of `k` drafts need. These are of no number of nodes: an
+      :class:`EarlyAnswer`.
 
     Raises
     ------
@@ -181,8 +198,8 @@ def bounds(
     >>> answer = bounds(mu=1.7, mu2=5.0, nodes=[1, 8])
     >>> round(answer.rows[8]["sharp"], 3), answer.tables["Drafts that do not sample: tokens per call"]["sharp"].what
     (3.255, "B2', the tightest form of the two moments")
-    >>> bounds(need=2.0, c=0.1).least.k
-    4
+    >>> bounds(need=2.0, c=0.1).least.k, round(bounds(target_nats=1.9, draft_nats=2.0).assured[3].tokens_per_call, 3)
+    (4, 2.639)
     """
     given = {name for name, value in locals().items() if value is not None}
     seed = whole(argument("seed"), seed, least=0, remedy="0 is the default")
@@ -205,8 +222,8 @@ def bounds(
 def _check_together(given: Set[str]) -> None:
     """Refuse no source, several of them, and arguments that say nothing beside the source."""
     for name, (above, limit, remedy) in _ABOVE.items():
-        if name in given and above not in given:
-            missing = "a trace" if above == "trace" else argument(above)
+        if name in given and not given & set(above.split(" or ")):
+            missing = "a trace" if above == "trace" else " or ".join(map(argument, above.split(" or ")))
             raise SettingError(f"{argument(name)} is given without {missing}", limit=limit, remedy=remedy)
     early = bool(given & {"target_nats", "need"})
     one_source(
@@ -247,11 +264,15 @@ def _before_a_draft(
             remedy="score more text that the target sampled, or give both models' scores to "
             + argument("spectheory.Trace.from_log_probabilities", "predict --logprobs"),
         )
-    needed = []
-    if need is not None and c is not None:
-        ks = {checked_length(each) for each in several(argument("k"), () if k is None else k, remedy="name lengths")}
-        needed = draft_needed(need, c, *([sorted(ks)] if ks else []))
-    answer = EarlyAnswer(target, draft, vocabulary, need, c, needed)
+    ks = sorted(
+        {checked_length(each) for each in several(argument("k"), () if k is None else k, remedy="name lengths")}
+    )
+    needed = draft_needed(need, c, *([ks] if ks else [])) if need is not None and c is not None else []
+    assured = []
+    if target is not None and draft is not None:
+        rates = acceptance_at_least(draft - target), race_acceptance_at_least(draft - target)
+        assured = [_Assured(each, *(least_tokens_per_call(rate, each) for rate in rates)) for each in ks or _LENGTHS]
+    answer = EarlyAnswer(target, draft, vocabulary, need, c, needed, assured)
     list(answer.readings())  # refuses a vocabulary that has no such entropy
     return answer
 

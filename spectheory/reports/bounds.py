@@ -139,6 +139,11 @@ _SUFFICES = (
     "'KL that suffices': a draft whose cross-entropy on the target's text exceeds the target's by no more is sure to "
     "have this mean acceptance (A1, a sufficient condition)."
 )
+_ASSURED = (
+    "Tokens per call are least where as many rejections as these entropies allow follow each other (C6). These bounds "
+    "are means over texts that the target samples, but for a text's last call; they are for a draft model, not for a "
+    "head whose later drafts are worse. Block verification needs no more calls than token verification (B7)."
+)
 _SHOWN = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64)
 """Lengths of chains in the table, beside the best one."""
 
@@ -153,13 +158,15 @@ def early_report(answer: EarlyAnswer) -> Report:
         sign = Column("", kind="names", meaning="≥ of a lower bound, ≤ of an upper bound")
         columns = [Column("what", kind="words"), sign, Column("value", digits=3), Column("side", kind="words")]
         tables.append(Table("What the entropies say, means over the text", columns, rows))
+    if answer.assured:
+        tables.append(_assured(answer))
     if answer.needed:
         few = len(answer.needed) <= len(_SHOWN)
         sizes = [each.k for each in answer.needed if few or each is answer.least or each.k in _SHOWN]
         tables.append(_needs(answer, sizes))
     notes = [
         *([_OF_TEXT] if readings else []),
-        *([_NO_UPPER] if answer.divergence is not None else []),
+        *([_NO_UPPER, _ASSURED] if answer.divergence is not None else []),
         *([_OF_TREES] if answer.target_nats is not None else []),
         *([_OF_NEED, _SUFFICES] if answer.needed else []),
     ]
@@ -175,8 +182,11 @@ def early_report(answer: EarlyAnswer) -> Report:
 def _early_brief(answer: EarlyAnswer, tables: Sequence[Table]) -> Brief:
     """The needs if they were asked for, else what the entropies say."""
     least = answer.least
-    tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))] if least else tables[:1]
-    return Brief.of(list(_early_sentences(answer)), tables)
+    if least:
+        tables = [_needs(answer, sizes_shown((each.k for each in answer.needed), least.k))]
+    elif answer.assured:
+        tables = [_assured(answer)]
+    return Brief.of(list(_early_sentences(answer)), tables[:1])
 
 
 def _early_sentences(answer: EarlyAnswer) -> Iterator[str]:
@@ -184,6 +194,9 @@ def _early_sentences(answer: EarlyAnswer) -> Iterator[str]:
     divergence, least = answer.divergence, answer.least
     known = None if divergence is None else acceptance_at_least(divergence)
     if known is not None:
+        if least is None:
+            last = answer.assured[-1]
+            yield f"At least {last.tokens_per_call:.2f} tokens per call at k = {last.k}, token or block verification"
         yield f"Token verification accepts at least {known:.3f} of such drafts"
     elif answer.target_nats is not None:
         share = first_choice_at_least(answer.target_nats)
@@ -192,6 +205,15 @@ def _early_sentences(answer: EarlyAnswer) -> Iterator[str]:
         assured = "" if known is None else ", which is assured" if known >= least.acceptance else ", not assured"
         rate = f"an acceptance rate of {least.acceptance:.3f} (k = {least.k})"
         yield f"A speed-up of {answer.need:g} needs {rate}{assured}"
+
+
+def _assured(answer: EarlyAnswer) -> Table:
+    columns = [
+        Column("k"),
+        Column("token or block\nverification", at="tokens_per_call", meaning="lower bound (A1, C6, B7)"),
+        Column("race", meaning="lower bound (A3, C6)"),
+    ]
+    return Table.of("Tokens per call of chains of k drafts, at least", columns, answer.assured)
 
 
 def _perplexity(nats: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spectheory.answers import Part
 from spectheory.answers.counts import ComparisonJson, ImportJson, LogJson, LogsJson, ReadingsJson
-from spectheory.judging.readings import BEYOND, ReadingAtK, Readings, first_draft_gap
+from spectheory.judging.readings import ReadingAtK, Readings, first_draft_gap
 from spectheory.judging.several_k import Together
 from spectheory.reports.base import Brief, Report, given_ratio, point, range_words, short, sizes_shown
 from spectheory.reports.load import load_sentence, load_tables, missed, roofline_words, room_words
@@ -42,9 +42,7 @@ def readings_report(logs: Mapping[str, Readings], joint: Together | None = None)
         each_log = {name: _content(each) for name, each in logs.items()}
         content = LogsJson.view(logs=each_log, comparisons=comparisons, together=joint)
     of = {name: f"{name}: " if several else "" for name in logs}
-    assumed = dict.fromkeys(
-        line for each in logs.values() for line in each.assumptions if line != BEYOND or len(_shown(each)) > each.k
-    )
+    assumed = dict.fromkeys(line for each in logs.values() for line in each.assumptions)
     notes = [
         _COLUMNS,
         _TOKENS,
@@ -194,15 +192,17 @@ def _content(log: Readings) -> LogJson:
 
 
 def _shown(log: Readings) -> tuple[ReadingAtK, ...]:
-    """Rows up to the engine's k, and beyond it up to the best."""
-    return log.rows[: max(log.k, log.best_beyond.k if log.best_beyond else 0)]
+    """Some rows up to the engine's k, and beyond it up to the best; of means at several k without costs, of every k."""
+    beyond = log.best_beyond.k if log.best_beyond else 0
+    rows = log.rows if log.counters.lengths and log.best is None else log.rows[: max(log.k, beyond)]
+    if log.best is None and not log.counters.lengths:
+        return rows
+    sizes = {*sizes_shown((row.k for row in rows), (log.best or log.counted).k), log.k}
+    return tuple(row for row in rows if row.k in sizes)
 
 
 def _table(name: str, log: Readings, *, brief: bool = False) -> Table:
-    rows = _shown(log)
-    if brief and log.best:
-        sizes = {*sizes_shown((row.k for row in rows), log.best.k), log.k}
-        rows = tuple(row for row in rows if row.k in sizes)
+    rows = _shown(log) if brief else log.rows
     columns = [
         Column("k"),
         Column("accepted at k", digits=3, at="survival"),

@@ -175,6 +175,20 @@ def test_cross_entropies(ask: Ask) -> None:
     assert any("is not a KL divergence and gives no bound" in note for note in content["notes"])
 
 
+def test_entropies_assure_tokens_per_call(ask: Ask) -> None:
+    """(k + 1) / (1 + k v), v the most that Pinsker's inequality allows; nothing without a draft's entropy."""
+    v = math.sqrt(0.4 / 2)
+    rows = ask("bounds", "--target-nats", 1.9, "--draft-nats", 2.3)["assured"]
+    assert [row["k"] for row in rows] == list(range(1, 9))
+    for row in rows:
+        k = row["k"]
+        assert row["tokens_per_call"] == pytest.approx((k + 1) / (1 + k * v), rel=EXACT)
+        assert row["race"] == pytest.approx((k + 1) / (1 + k * 2 * v / (1 + v)), rel=EXACT)
+    (only,) = ask("bounds", "--target-nats", 1.9, "--draft-nats", 2.3, "--k", 5)["assured"]
+    assert only == rows[4]
+    assert ask("bounds", "--target-nats", 1.9)["assured"] == []
+
+
 def test_a_wanted_speed_up(ask: Ask) -> None:
     content = ask("bounds", "--need", 2, "--c", 0.1)
     assert [each["k"] for each in content["needed"]] == list(range(2, 65))

@@ -14,11 +14,10 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.counting import Counting
 from spectheory.judging.expected import ExpectedCounts
+from spectheory.judging.first_choices import _calls_of, _first_choice_bounds
 from spectheory.judging.readings import (
     FALSE_ALARM,
     FROM_MEAN,
-    _calls_of,
-    _first_choice_bounds,
     _share_of_calls,
     first_draft_gap,
     readings,

@@ -19,6 +19,7 @@ from spectheory.limits import (
     sufficient_divergence,
     total_variation_at_most,
 )
+from spectheory.prediction.bounds_answer import EarlyAnswer, bounds
 from spectheory.verification import RaceVerification, TokenVerification
 from tests.made_up import each, refused
 
@@ -93,3 +94,31 @@ def test_bad_numbers_are_refused() -> None:
     refused(lambda: sufficient_divergence(1.1), SettingError, "must be in [0, 1]")
     refused(lambda: first_choice_at_most(3.0, 2), SettingError, "must be in [0, log 2 = 0.693147] nats")
     refused(lambda: first_choice_at_most(0.5, 0), SettingError, "vocabulary")
+
+
+@each("k", [1, 3, 8])
+def test_tokens_per_call_that_entropies_assure(k: int) -> None:
+    """Against exact calls of positions with pmfs of their own, evenly far or in clusters; a quarter of the KL fails."""
+    near, far = ((0.5, 0.5), (0.5, 0.5)), ((0.75, 0.25), (0.25, 0.75))
+    fails = 0
+    for positions in ([far] * 400, [far] * 200 + [near] * 200, [near, far] * 200):
+        target = float(np.mean([entropy(np.array(p)) for p, _ in positions]))
+        divergence = float(np.mean([kl_divergence(np.array(p), np.array(q)) for p, q in positions]))
+        calls = [0.0] * (len(positions) + k + 2)
+        for n in reversed(range(len(positions))):
+            reach, value = 1.0, 1.0
+            for depth, (p, q) in enumerate(positions[n : n + k]):
+                overlap = sum(map(min, p, q))
+                value += reach * (1 - overlap) * calls[n + depth + 1]
+                reach *= overlap
+            calls[n] = value + reach * calls[n + k + 1]
+        tokens = len(positions) / (calls[0] - k / (k + 1))
+        assured, less = (
+            bounds(target_nats=target, draft_nats=target + share * divergence, k=[k]) for share in (1, 0.25)
+        )
+        assert isinstance(assured, EarlyAnswer)
+        assert isinstance(less, EarlyAnswer)
+        assert assured.assured[0].tokens_per_call <= tokens
+        assert assured.assured[0].race < assured.assured[0].tokens_per_call
+        fails += less.assured[0].tokens_per_call > len(positions) / calls[0]
+    assert fails

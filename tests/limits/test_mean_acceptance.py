@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spectheory.cost import iid_tokens_per_call
+from spectheory.drafting import Chain
 from spectheory.limits.mean_acceptance import least_tokens_per_call, most_tokens_per_call, tokens_per_call_between
 from spectheory.prediction.from_acceptance import from_acceptance
+from spectheory.prediction.prediction import planned
 from spectheory.reports.bounds import acceptance_report
 from spectheory.reports.table import Table
+from spectheory.trace import Trace
+from spectheory.verification import PATH_RULES
 
+ROOT = Path(__file__).parents[2]
 ROUNDING = 1e-9
 
 
@@ -85,6 +92,21 @@ def test_numbers_of_the_page() -> None:
         5.0,
     ]
     assert [round(speedup.low, 2) for speedup in row.speedups] == [2.84, 2.47, 1.96]
+
+
+def test_numbers_of_the_built_in_pair() -> None:
+    """What docs/numbers.md says: the range holds the exact value; the formula lies beside it."""
+    trace = Trace.read(ROOT / "docs" / "figures" / "pair" / "distilled")
+    (predicted,) = planned(trace, None, [PATH_RULES["token"]], [Chain(5)]).predictions
+    ratios = np.exp(trace.columns["log_draft"].astype(float) - trace.columns["log_target"].astype(float))
+    mean, exact = float(np.minimum(1, ratios).mean()), predicted.tokens_per_call.best
+    low, high = least_tokens_per_call(mean, 5), most_tokens_per_call(mean, 5)
+    assert low < exact < high
+    said = (
+        f"a = {mean:.3f} and k = 5: {low:.2f} to {high:.2f}; token verification has {exact:.2f}, "
+        f"the i.i.d. formula says {iid_tokens_per_call(mean, 5):.2f}."
+    )
+    assert said in " ".join((ROOT / "docs" / "numbers.md").read_text(encoding="utf-8").split())
 
 
 def test_free_drafts_have_one_cost() -> None:

@@ -18,6 +18,7 @@ from spectheory.cli import main
 from spectheory.cost import LatencyTable
 from spectheory.pairs import resolve
 from spectheory.plots.measured import write_measured
+from spectheory.plots.style import save_figure
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "docs" / "figures"
@@ -58,6 +59,13 @@ def test_the_drafts_are_the_committed_picture(tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "benchmarks" / "_drafts_page.py"))
     script["write_figure"](script["saved"](), tmp_path / "drafts")
     assert not differs("drafts", tmp_path)
+
+
+def test_published_numbers_are_the_committed_picture(tmp_path: Path) -> None:
+    """To renew it: `python benchmarks/published.py`."""
+    script = runpy.run_path(str(ROOT / "benchmarks" / "published.py"))
+    save_figure(lambda figure: script["draw"](figure, script["facts"]()), script["SIZE"], tmp_path / "published")
+    assert not differs("published", tmp_path)
 
 
 def test_another_pair_is_seen(tmp_path: Path) -> None:

@@ -53,6 +53,28 @@ def computed_ends(acceptances: Shares, k: int) -> Iterator[Compared]:
     yield computed(high, 1 + Fraction(k, 2))
 
 
+def reached(refused: int, whole: int, k: int) -> Iterator[Compared]:
+    """The extremes: refusals that follow each other, then full calls; and refusals that end a full call each."""
+    clustered = (Fraction(0),) * refused + (Fraction(1),) * (whole * (k + 1))
+    length, share = len(clustered), 1 - mean(clustered)
+    yield equal(calls(clustered, k), length * (1 + k * share) / (k + 1))
+    spread = ((Fraction(1),) * k + (Fraction(0),)) * refused
+    yield equal(calls(spread, k), len(spread) * (1 - mean(spread)))
+
+
+def iid_reached(refused: int, whole: int, k: int) -> Iterator[Compared]:
+    """False: that the i.i.d. formula at the mean acceptance gives the calls of clustered refusals."""
+    clustered = (Fraction(0),) * refused + (Fraction(1),) * (whole * (k + 1))
+    yield equal(calls(clustered, k), len(clustered) / tokens(mean(clustered), k))
+
+
+def extremes(effort: Effort) -> Iterator[Case]:
+    """Some refusals and full calls."""
+    most = effort.pick(4, 7)
+    for refused, whole, k in product(range(1, most), range(1, most), range(1, most + 2)):
+        yield {"refused": refused, "whole": whole, "k": k}
+
+
 def texts(effort: Effort) -> Iterator[Case]:
     """Every text of acceptances 0, 1/2 and 1, chains of 1 to 3 drafts."""
     for length, k in product(range(1, effort.pick(6, 8)), range(1, 4)):
@@ -91,6 +113,7 @@ IID = Claim(
         calls(acceptances, k), len(acceptances) / tokens(mean(acceptances), k) + Fraction(k, k + 1)
     ),
 )
+REACHED = Claim("clustered refusals reach the most calls, spread ones the fewest", reached)
 TWO_LENGTHS = Claim("calls of two lengths of chains bound each other", of_two)
 
 C6 = Entry(
@@ -116,6 +139,12 @@ C6 = Entry(
             wrong=IID,
         ),
         searched(BETWEEN, any_acceptances, wrong=IID),
+        exact(
+            REACHED,
+            extremes,
+            over="1 to 3 refusals in a row before full calls, and one at the end of each full call, k up to 5",
+            wrong=Claim("clustered refusals need the calls of the i.i.d. formula", iid_reached),
+        ),
         exact(
             TWO_LENGTHS,
             texts,
