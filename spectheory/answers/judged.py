@@ -301,10 +301,13 @@ class WatchJson(Part, kw_only=True):
         speedup: Interval | None
 
     time: Annotated[float, says("of the scrape, in seconds of the epoch")]
-    state: Literal["waiting", "learning", "watching", "alarm"]
+    state: Annotated[
+        Literal["waiting", "learning", "watching", "alarm"],
+        says("before the first call; learning the noise; testing; within a window of an alarm"),
+    ]
     engine: Maybe[Annotated[str, says("that serves")]] = UNSET
     k: Maybe[Annotated[Positive, says("drafts of a call")]] = UNSET
-    scrapes: Count
+    scrapes: Annotated[Count, says("since the watch began")]
     window: Maybe[Annotated[float, says("seconds of the window")]] = UNSET
     calls: Maybe[Annotated[Count, says("since the watch began")]] = UNSET
     window_calls: Maybe[Annotated[Count, says("in the window")]] = UNSET

@@ -87,8 +87,8 @@ def watch_report(seen: Watched) -> Report:
     alarms = f"{len(seen.alarms)} alarm{'s' * (len(seen.alarms) != 1)}" if seen.alarms else "no alarm"
     lines = [
         f"{said} since the start, expected {seen.tokens.expected:.2f} (at least {seen.tokens.least:.2f}): {alarms}",
-        f"{seen.scrapes} scrapes of {seen.engine or 'the server'}, {seen.calls} calls at k = {seen.k}"
-        + (f", {seen.restarts} restarts" if seen.restarts else ""),
+        f"{seen.calls} calls at k = {seen.k} between {seen.scrapes} scrapes of {seen.engine or 'the server'}"
+        + (f", restarted {seen.restarts} times" if seen.restarts else ""),
     ]
     columns = [
         Column("what", kind="words", meaning="tokens per call, and the share of calls that accepted a position"),
@@ -99,10 +99,7 @@ def watch_report(seen: Watched) -> Report:
     ]
     table = Table.of("Counted and expected", columns, seen.shares)
     notes = [
-        *(
-            [f"The test begins after {seen.learning} more scrapes with calls: it learns the noise."]
-            * bool(seen.learning)
-        ),
+        *([f"The test learns the noise from {seen.learning} more scrapes with calls."] * bool(seen.learning)),
         *([f"Best k now: {seen.best.k}, {seen.best.speedup} times plain decoding."] if seen.best else []),
         *(
             f"Alarm {clock(each.time)}: {each.what} {each.counted:.3f} since {clock(each.since)}."

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from spectheory.errors import FOREIGN, EngineError, SettingError, SpectheoryError, TextError
 from spectheory.store import Contents
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.prometheus import read_metrics
+from spectheory.trace.importers.prometheus import NO_COUNTERS, read_metrics
 from spectheory.trace.reading import evidence_file
 
 SCRAPES_FILE = "scrapes.jsonl"
@@ -59,7 +59,7 @@ class Scraper:
         try:
             return read_metrics(page, where, self._model)
         except TextError as error:
-            remedy = error.remedy if "model" in error.remedy else _SWITCH_ON
+            remedy = _SWITCH_ON if error.limit == NO_COUNTERS else error.remedy
             raise EngineError(error.what, limit=error.limit, remedy=remedy) from error
 
     def _page(self, where: str) -> str:

@@ -20,6 +20,8 @@ from spectheory.trace.importers.rounded import longest_of
 _GAUGE_DIGITS = 2
 """Digits of a gauge that are taken as certain, as engines set them from rounded means too."""
 _MODEL = "model_name"
+NO_COUNTERS = "needs the counters of speculative decoding"
+"""The limit of pages without them."""
 SPECULATION = {
     "calls": "spec_decode_num_drafts_total",
     "drafted": "spec_decode_num_draft_tokens_total",
@@ -87,7 +89,7 @@ def read_metrics(text: str, path: str | Path, model: str | None = None) -> Count
     if missing or (not totals and None in gauges.values()):
         raise TextError(
             f"{path} has no {kind.prefix}{[*missing, *kind.gauges.values()][0]}",
-            limit="needs the counters of speculative decoding",
+            limit=NO_COUNTERS,
             remedy="scrape the server while it speculates, and the whole page",
         )
     _one_model(
@@ -190,7 +192,7 @@ def _one_model(metrics: Sequence[Samples], path: str | Path) -> None:
         raise TextError(
             f"{path} counts {', '.join(sorted(models))}",
             limit="one model is read at a time",
-            remedy=f"keep the lines of one {_MODEL}",
+            remedy=f"keep the lines of one {_MODEL}, or watch one with --model",
         )
 
 
