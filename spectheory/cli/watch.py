@@ -215,8 +215,8 @@ def _exporting(session: _Session, listen: str) -> Iterator[None]:
                     yield GaugeMetricFamily(f"spectheory_{name}", meaning, value=value)
             for name, meaning, key in BY_POSITION if seen else ():
                 family = GaugeMetricFamily(f"spectheory_{name}", meaning, labels=["position"])
-                for i, share in enumerate(seen.shares):
-                    if i and getattr(share, key) is not None:
+                for i, share in enumerate(seen.shares[1:]):
+                    if getattr(share, key) is not None:
                         family.add_metric([str(i)], getattr(share, key))
                 yield family
 

@@ -126,8 +126,8 @@ GAUGES: tuple[Gauge, ...] = (
 )
 """What a watch exports to Prometheus, each after ``spectheory_``."""
 BY_POSITION: tuple[tuple[str, str, str], ...] = (
-    ("survival", "Share of calls in the window that accepted this position.", "window"),
+    ("survival", "Share of calls in the window that accepted this position, counted from 0.", "window"),
     ("expected_survival", "The share that is expected.", "expected"),
     ("survival_since_start", "The share since the watch began.", "since_start"),
 )
-"""The same with a label ``position`` from 1 on: the attribute of a share."""
+"""The same by position, with a label from 0 on as in engines' counters: the attribute of a share."""

@@ -173,8 +173,8 @@ def test_prometheus_reads_it_and_ctrl_c_ends_it(expect: str, tmp_path: Path) -> 
             run.kill()
     assert run.returncode == 130
     assert "spectheory_alarm 1.0\n" in page
-    assert 'spectheory_expected_survival{position="3"} 0.4' in page
-    assert re.search(r'^spectheory_survival\{position="3"\} 0\.\d+$', page, re.M)
+    assert 'spectheory_expected_survival{position="2"} 0.4' in page
+    assert re.search(r'^spectheory_survival\{position="2"\} 0\.\d+$', page, re.M)
     assert "spectheory_evidence_threshold 100.0" in page
     assert "spectheory_best_k" not in page  # no costs were given
     assert "1 alarm" in out
