@@ -153,7 +153,7 @@ class _Session:
         return alarm
 
     def add(self, now: float, counters: Counters) -> Alarm | None:
-        """Weigh a scrape; it is kept first where its numbers can be used."""
+        """Weigh a scrape, and keep it if its numbers can be used."""
         alarm = self.watch.add(now, counters)
         if self.store:
             self.store.add(row_of(now, counters))
@@ -209,11 +209,13 @@ def _exporting(session: _Session, listen: str) -> Iterator[None]:
         def collect(self) -> Iterator[Any]:
             """Every gauge that has a value."""
             seen = session.seen
-            for name, meaning, read in GAUGES if seen else ():
+            if seen is None:
+                return
+            for name, meaning, read in GAUGES:
                 value = read(seen)
                 if value is not None:
                     yield GaugeMetricFamily(f"spectheory_{name}", meaning, value=value)
-            for name, meaning, key in BY_POSITION if seen else ():
+            for name, meaning, key in BY_POSITION:
                 family = GaugeMetricFamily(f"spectheory_{name}", meaning, labels=["position"])
                 for i, share in enumerate(seen.shares[1:]):
                     if getattr(share, key) is not None:

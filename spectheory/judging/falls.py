@@ -40,7 +40,7 @@ LEARNING = 32
 _MOST_BATCHES = 64
 _SAFETY = 1.3
 """Factor of the learned variance, whose own error is about a fifth."""
-DOUBT = 0.01
+_DOUBT = 0.01
 """Probability that acceptance without fault lies below the lower end of what is expected."""
 _LARGEST = 600.0
 """Of e: float64 ends at 709."""
@@ -103,7 +103,7 @@ class Expected:
     def least(self, clustering: Floats) -> Floats:
         """The one-sided lower ends of the shares (99%, Student's t), where calls depend so much ``[..., P]``."""
         wide = np.sqrt(clustering) if self.totals else 1.0
-        return self.shares - self.slack - float(stdtrit(self.freedom, 1 - DOUBT)) * self.deviations * wide
+        return self.shares - self.slack - float(stdtrit(self.freedom, 1 - _DOUBT)) * self.deviations * wide
 
     @property
     def size(self) -> int:
@@ -203,9 +203,10 @@ class FallTest:
         """Squared differences of the shares of successive batches, of these and of pairs of them: the larger."""
         number, before, so_far = self._open
         self._open = (number + 1, before + calls, so_far + counts)
-        if number + 1 == self._scrapes:
-            self._batches.append(self._open[1:])
-            self._open = (0, 0.0, 0.0)
+        if number + 1 < self._scrapes:
+            return
+        self._batches.append(self._open[1:])
+        self._open = (0, 0.0, 0.0)
         if len(self._batches) == _MOST_BATCHES:
             self._batches, self._scrapes = _paired(self._batches), 2 * self._scrapes
         if len(self._batches) >= LEARNING:

@@ -21,9 +21,9 @@ from spectheory.judging.readings import ReadingAtK, readings
 from spectheory.judging.runs import Evidence, Stated, side_of
 from spectheory.trace.counters import Counters
 
-USUAL_RATE = 0.01
+_USUAL_RATE = 0.01
 """False alarms per day."""
-USUAL_WINDOW = 3600.0
+_USUAL_WINDOW = 3600.0
 """Seconds of the sliding window."""
 _DAY = 86400.0
 
@@ -136,8 +136,8 @@ class Watch:
         self,
         expect: Evidence | Stated | str | Path,
         *,
-        rate: float = USUAL_RATE,
-        window: float = USUAL_WINDOW,
+        rate: float = _USUAL_RATE,
+        window: float = _USUAL_WINDOW,
         rule: str = "token",
         k: int | None = None,
         cost: CostModel | None = None,
@@ -237,9 +237,12 @@ class Watch:
 
     def _counters(self, counted: Floats) -> Counters:
         k = self._test.expected.k if self._test else None
-        calls, accepted, *reached = map(int, counted)
-        survival = tuple(count / calls for count in reached) if calls else ()
-        return Counters(calls=calls, accepted=accepted, survival=survival, k=k, engine=self._engine)
+        calls, accepted = map(int, counted[:2])
+        if not calls or len(counted) == 2:
+            return Counters(calls=calls, accepted=min(accepted, (k or 0) * calls), k=k, engine=self._engine)
+        reached = np.minimum.accumulate([calls, *counted[2:]])[1:]  # a scrape may fall into the middle of an update
+        survival = tuple((reached / calls).tolist())
+        return Counters(calls=calls, accepted=int(reached.sum()), survival=survival, k=k, engine=self._engine)
 
     def seen(self) -> Watched | None:
         """What is known after the last scrape; None before the server's first call."""

@@ -14,19 +14,19 @@ _POSITIONS = 5
 """Positions in a line."""
 
 
-def span(seconds: float) -> str:
+def _span(seconds: float) -> str:
     """A length of time in its largest whole unit.
 
     Examples
     --------
-    >>> span(3600), span(90), span(86400)
+    >>> _span(3600), _span(90), _span(86400)
     ('1 h', '90 s', '1 d')
     """
     units = (("d", 86400), ("h", 3600), ("min", 60))
     return next((f"{seconds / size:g} {name}" for name, size in units if seconds % size == 0), f"{seconds:g} s")
 
 
-def clock(time: float) -> str:
+def _clock(time: float) -> str:
     """A time of the epoch, in this machine's zone."""
     return f"{datetime.fromtimestamp(time):%Y-%m-%d %H:%M:%S}"
 
@@ -37,9 +37,9 @@ def watch_heading(seen: Watched, url: str, expect: str) -> list[str]:
     assert tokens.expected is not None
     assert tokens.least is not None
     return [
-        f"{url} ({seen.engine}, k = {seen.k}): expected {tokens.expected:.2f} tokens per call, at least "
-        f"{tokens.least:.2f} ({expect})",
-        f"At evidence 100% an alarm; false ones: {1 / seen.threshold:g} a day at most. Last {span(seen.window)}:",
+        f"{url}: {seen.engine}, k = {seen.k}",
+        f"Expected {tokens.expected:.2f} tokens per call, at least {tokens.least:.2f} ({expect})",
+        f"At evidence 100% an alarm; false ones: {1 / seen.threshold:g} a day at most. Last {_span(seen.window)}:",
         _cells("time", "calls", "tokens/call", "accepted by position", "best k", "evidence"),
     ]
 
@@ -67,8 +67,8 @@ def _cells(time: str, calls: str, tokens: str, positions: str, best: str, eviden
 def alarm_line(alarm: Alarm, then: str) -> str:
     """When, what fell, and what to do next."""
     return (
-        f"ALARM {clock(alarm.time)}: acceptance fell, most at {alarm.what}: {alarm.counted:.3f} in {alarm.calls} calls "
-        f"since {clock(alarm.since)}, expected {alarm.expected:.3f} (at least {alarm.least:.3f}). Next: {then}"
+        f"ALARM {_clock(alarm.time)}: acceptance fell, most at {alarm.what}: {alarm.counted:.3f} in {alarm.calls} calls "
+        f"since {_clock(alarm.since)}, expected {alarm.expected:.3f} (at least {alarm.least:.3f}). Next: {then}"
     )
 
 
@@ -95,14 +95,14 @@ def watch_report(seen: Watched) -> Report:
         Column("expected", digits=3),
         Column("at least", digits=3, at="least", meaning="lower end of what is expected (one-sided, 99%)"),
         Column("since start", digits=3, at="since_start", meaning="counted since the watch began"),
-        Column(f"last {span(seen.window)}", digits=3, at="window", meaning="counted in the window"),
+        Column(f"last {_span(seen.window)}", digits=3, at="window", meaning="counted in the window"),
     ]
     table = Table.of("Counted and expected", columns, seen.shares)
     notes = [
         *([f"The test learns the noise from {seen.learning} more scrapes with calls."] * bool(seen.learning)),
         *([f"Best k now: {seen.best.k}, {seen.best.speedup} times plain decoding."] if seen.best else []),
         *(
-            f"Alarm {clock(each.time)}: {each.what} {each.counted:.3f} since {clock(each.since)}."
+            f"Alarm {_clock(each.time)}: {each.what} {each.counted:.3f} since {_clock(each.since)}."
             for each in seen.alarms
         ),
     ]
@@ -110,13 +110,13 @@ def watch_report(seen: Watched) -> Report:
     return Report(content, [table], ". ".join(lines) + ".", notes, Brief.of(lines, [table], notes))
 
 
-Gauge = tuple[str, str, Callable[[Watched], float | None]]
-GAUGES: tuple[Gauge, ...] = (
+_Gauge = tuple[str, str, Callable[[Watched], float | None]]
+GAUGES: tuple[_Gauge, ...] = (
     ("tokens_per_call", "Tokens per call in the window.", lambda seen: seen.tokens.window),
     ("expected_tokens_per_call", "Tokens per call that are expected.", lambda seen: seen.tokens.expected),
     ("least_tokens_per_call", "Lower end of the expected ones (99%).", lambda seen: seen.tokens.least),
     ("window_calls", "Calls in the window.", lambda seen: seen.window_calls),
-    ("best_k", "Fastest k by the counts of the window.", lambda seen: seen.best and seen.best.k),
+    ("best_k", "Fastest k by the counts of the window.", lambda seen: seen.best.k if seen.best else None),
     ("evidence", "Evidence of a fall, in days (e-detector).", lambda seen: seen.evidence),
     ("evidence_threshold", "Evidence that raises an alarm.", lambda seen: seen.threshold),
     ("alarm", "1 from an alarm on for one window.", lambda seen: float(seen.alarming)),

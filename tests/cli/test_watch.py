@@ -40,9 +40,9 @@ def test_an_alarm_ends_it(expect: str, tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     assert status == 1
     lines = shown.splitlines()
-    assert lines[0] == f"{url} (vllm, k = 3): expected 2.80 tokens per call, at least 2.80 ({expect})"
+    assert lines[:2] == [f"{url}: vllm, k = 3", f"Expected 2.80 tokens per call, at least 2.80 ({expect})"]
     scrapes = [line for line in lines if re.match(r"\d\d:\d\d:\d\d ", line)]
-    assert max(map(len, [lines[2], *scrapes])) <= WIDTH
+    assert max(map(len, [lines[3], *scrapes])) <= WIDTH
     assert scrapes[-1].endswith("ALARM")
     assert scrapes[-1].split()[-2] == "3"  # the best k
     (alarm,) = (line for line in lines if line.startswith("ALARM"))
