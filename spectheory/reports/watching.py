@@ -67,8 +67,8 @@ def _cells(time: str, calls: str, tokens: str, positions: str, best: str, eviden
 def alarm_line(alarm: Alarm, then: str) -> str:
     """When, what fell, and what to do next."""
     return (
-        f"ALARM {_clock(alarm.time)}: acceptance fell, most at {alarm.what}: {alarm.counted:.3f} in {alarm.calls} calls "
-        f"since {_clock(alarm.since)}, expected {alarm.expected:.3f} (at least {alarm.least:.3f}). Next: {then}"
+        f"ALARM {_clock(alarm.time)}: acceptance fell, most at {alarm.what}: {alarm.counted:.3f} in {alarm.calls} "
+        f"calls since {_clock(alarm.since)}, expected {alarm.expected:.3f} (at least {alarm.least:.3f}). Next: {then}"
     )
 
 
