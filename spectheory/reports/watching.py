@@ -84,7 +84,9 @@ def watch_report(seen: Watched) -> Report:
     """What was counted since the start and of late, beside what is expected."""
     value = seen.tokens.since_start
     said = "no calls" if value is None else f"{value:.2f} tokens per call"
-    alarms = f"{len(seen.alarms)} alarm{'s' * (len(seen.alarms) != 1)}" if seen.alarms else "no alarm"
+    alarms = "not tested yet" if seen.learning else "no alarm"
+    if seen.alarms:
+        alarms = f"{len(seen.alarms)} alarm{'s' * (len(seen.alarms) != 1)}"
     lines = [
         f"{said} since the start, expected {seen.tokens.expected:.2f} (at least {seen.tokens.least:.2f}): {alarms}",
         f"{seen.calls} calls at k = {seen.k} between {seen.scrapes} scrapes of {seen.engine or 'the server'}"
@@ -98,13 +100,13 @@ def watch_report(seen: Watched) -> Report:
         Column(f"last {_span(seen.window)}", digits=3, at="window", meaning="counted in the window"),
     ]
     table = Table.of("Counted and expected", columns, seen.shares)
+    learning = (
+        f"The test learns the noise from {seen.learning} more scrapes with calls; spectheory gate tests counts at once."
+    )
     notes = [
-        *([f"The test learns the noise from {seen.learning} more scrapes with calls."] * bool(seen.learning)),
+        *([learning] if seen.learning else []),
         *([f"Best k now: {seen.best.k}, {seen.best.speedup} times plain decoding."] if seen.best else []),
-        *(
-            f"Alarm {_clock(each.time)}: {each.what} {each.counted:.3f} since {_clock(each.since)}."
-            for each in seen.alarms
-        ),
+        *(f"Alarm {_clock(a.time)}: {a.what} {a.counted:.3f} since {_clock(a.since)}." for a in seen.alarms),
     ]
     content = watch_content(seen, seen.scrapes, seen.time)
     return Report(content, [table], ". ".join(lines) + ".", notes, Brief.of(lines, [table], notes))
