@@ -106,21 +106,22 @@ def decoded(pool: list[np.ndarray], slots: int, calls: int, rng: np.random.Gener
     return np.stack(rows)
 
 
-def scraped(accepted: np.ndarray, servers: int, every: int) -> np.ndarray:
-    """Tokens, and calls that accepted 1, ..., K, of each scrape ``[servers, scrapes, K + 1]``."""
-    slots, calls = accepted.shape
-    by_scrape = accepted.reshape(servers, slots // servers, calls // every, every)
-    reached = [(by_scrape >= i).sum(axis=(1, 3)) for i in range(1, K + 1)]
-    tokens = every * slots // servers + sum(reached)
-    return np.stack([tokens, *reached], axis=-1).astype(float)
+def scraped(accepted: np.ndarray, servers: int, sizes: np.ndarray) -> np.ndarray:
+    """Tokens, and calls that accepted 1, ..., K, of scrapes with so many calls of each slot ``[servers, n, K + 1]``."""
+    edges, slots = np.cumsum(sizes) - sizes, len(accepted) // servers
+    reached = [
+        np.add.reduceat(accepted >= i, edges, axis=1, dtype=np.int32).reshape(servers, slots, -1).sum(axis=1)
+        for i in range(1, K + 1)
+    ]
+    return np.stack([slots * sizes + sum(reached), *reached], axis=-1).astype(float)
 
 
-def watched(counts: np.ndarray, calls: int, expected: Expected, per_day: int, test: type[FallTest] = FallTest) -> tuple:
+def watched(counts: np.ndarray, calls: np.ndarray, expected: Expected, test: type[FallTest] = FallTest) -> tuple:
     """Alarms of all servers, and the scrape of each one's first, -1 without."""
     test_of_all, alarms = test(expected, RATE, (len(counts),)), 0
     first = np.full(len(counts), -1)
-    for n in range(counts.shape[1]):
-        alarm = test_of_all.add(calls, counts[:, n], 1 / per_day)
+    for n, size in enumerate(calls.tolist()):
+        alarm = test_of_all.add(size, counts[:, n], 1 / PER_DAY)
         alarms, first = alarms + int(alarm.sum()), np.where(alarm & (first < 0), n, first)
         test_of_all.restart(alarm)
     return alarms, first
@@ -149,6 +150,22 @@ DAYS, SERVERS, PER_DAY = 4000, 100, 48
 STATED = RATE * DAYS
 
 
+def false_alarms(joined: int, slots: int, sizes: np.ndarray, seed: int, test: type[FallTest] = FallTest) -> int:
+    """Of all servers, whose requests accept exactly what is expected at least."""
+    pool = requests(20 // joined + 4, joined)
+    accepted = decoded(pool, slots * SERVERS, int(sizes.sum()), np.random.default_rng(seed))
+    alarms, _ = watched(scraped(accepted, SERVERS, sizes), slots * sizes, expected_of(pool, certain=True), test)
+    print(
+        f"{joined * 35} calls, {slots} slots, {sizes.mean():.0f} in a scrape: {alarms} false alarms, {STATED:g} stated"
+    )
+    return alarms
+
+
+def scrapes(calls: int) -> np.ndarray:
+    """Calls of a slot in each scrape."""
+    return np.full(DAYS // SERVERS * PER_DAY, calls)
+
+
 @pytest.mark.evidence
 @pytest.mark.parametrize(
     ("joined", "slots", "every"), [(1, 1, 30), (1, 4, 30), (1, 4, 8), (1, 1, 300), (8, 1, 300), (8, 2, 300)]
@@ -159,36 +176,37 @@ def test_false_alarms_are_no_more_than_stated(joined: int, slots: int, every: in
     Twice the stated rate would pass with probability 1e-6.
     """
     assert poisson.cdf(STATED, 2 * STATED) < 2e-6
-    pool, rng = requests(20 // joined + 4, joined), np.random.default_rng(4)
-    accepted = decoded(pool, slots * SERVERS, DAYS // SERVERS * PER_DAY * every, rng)
-    alarms, _ = watched(scraped(accepted, SERVERS, every), slots * every, expected_of(pool, certain=True), PER_DAY)
-    print(f"{joined} {slots} {every}: {alarms} false alarms, {STATED:g} stated")
-    assert alarms <= STATED
+    assert false_alarms(joined, slots, scrapes(every), seed=4) <= STATED
 
 
 @pytest.mark.evidence
-def test_false_alarms_would_be_seen() -> None:
+@pytest.mark.parametrize(("joined", "mean"), [(1, 60), (8, 300)])
+def test_traffic_may_vary(joined: int, mean: int) -> None:
+    """By a factor of 11 between day and night, and by chance from scrape to scrape."""
+    rng, day = np.random.default_rng(9), np.arange(DAYS // SERVERS * PER_DAY) / PER_DAY
+    sizes = mean * np.exp(1.2 * np.sin(2 * np.pi * day) + rng.normal(0, 0.5, len(day)))
+    assert false_alarms(joined, 1, sizes.astype(int) + 1, seed=7) <= STATED
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize(("every", "test"), [(300, Independent), (30, FallTest)])
+def test_false_alarms_would_be_seen(every: int, test: type[FallTest]) -> None:
     """Negative controls: calls of one request taken as independent; requests that last nine scrapes."""
-    pool, rng = requests(6, 8), np.random.default_rng(5)
-    for every, test in ((300, Independent), (30, FallTest)):
-        accepted = decoded(pool, SERVERS, DAYS // SERVERS * PER_DAY * every, rng)
-        alarms, _ = watched(scraped(accepted, SERVERS, every), every, expected_of(pool, certain=True), PER_DAY, test)
-        print(f"{test.__name__} {every}: {alarms} false alarms")
-        assert alarms > STATED
+    assert false_alarms(8, 1, scrapes(every), seed=5, test=test) > STATED
 
 
 @pytest.mark.evidence
 @pytest.mark.parametrize(("certain", "within"), [(True, 150), (False, 500)])
 def test_a_fall_of_a_tenth_is_found(certain: bool, within: int) -> None:
-    """Accepted drafts fall by 10% after a day and a half: within how many requests all of 100 servers say so."""
-    pool, rng, fall, slots, every = requests(20), np.random.default_rng(6), 72, 4, 30
-    accepted = decoded(pool, slots * SERVERS, 8 * PER_DAY * every, rng)
+    """Accepted drafts fall by 10% after a day and a half: 100 servers all say so, 9 of 10 within so many requests."""
+    pool, rng, fall, slots = requests(20), np.random.default_rng(6), 72, 4
+    sizes = np.full(8 * PER_DAY, 30)
+    accepted = decoded(pool, slots * SERVERS, int(sizes.sum()), rng)
     refused = next(q for q in np.linspace(0, 0.3, 3001) if kept(accepted, q) <= 0.9)
-    after = accepted[:, fall * every :]
+    after = accepted[:, sizes[:fall].sum() :]
     np.minimum(after, rng.geometric(refused, after.shape) - 1, out=after)
-    counts, calls = scraped(accepted, SERVERS, every), slots * every
-    _, first = watched(counts, calls, expected_of(pool, certain=certain), PER_DAY)
-    needed = (first - fall + 1) * calls / np.mean(list(map(len, pool)))
+    _, first = watched(scraped(accepted, SERVERS, sizes), slots * sizes, expected_of(pool, certain=certain))
+    needed = (first - fall + 1) * slots * sizes[0] / np.mean(list(map(len, pool)))
     print(
         f"certain {certain}: {np.median(needed):.0f} requests in the median, {np.quantile(needed, 0.9):.0f} in 9 of 10"
     )
