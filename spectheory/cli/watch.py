@@ -122,13 +122,16 @@ class _Session:
             remark(f"continues after {self.scrapes} scrapes in {path}")
 
     def run(self, interval: float, length: float | None) -> bool:
-        """Scrape until `length` seconds passed; whether there was an alarm, with which it ends if asked to."""
+        """Scrape until `length` seconds passed; whether there was an alarm, with which it ends if asked to.
+
+        Turns that a slow scrape misses are left out.
+        """
         begun, alarmed, turn = time.monotonic(), False, 0
         if self.question.once and not self.scrapes:
             self.add(time.time(), Counters(calls=0, accepted=0))  # counts from the server's start
         while True:
             alarmed |= self.scrape(first=turn == 0) is not None
-            turn += 1
+            turn = int((time.monotonic() - begun) / interval) + 1
             if (alarmed and self.question.exit_on_alarm) or (length is not None and turn * interval > length):
                 return alarmed
             time.sleep(max(begun + turn * interval - time.monotonic(), 0.0))

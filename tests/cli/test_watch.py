@@ -84,7 +84,7 @@ def test_once_counts_from_the_servers_start(expect: str, capsys: pytest.CaptureF
 def test_a_server_that_is_down_for_a_while(expect: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One remark, and it goes on; a restart in between is counted."""
     with served(Replay(down=(2, 3, 4), restarts_at=4)) as url:
-        assert main(["watch", url, "--expect", expect, "--interval", "0.002", "--for", "0.016"]) == 0
+        assert main(["watch", url, "--expect", expect, "--interval", "0.005", "--for", "0.5"]) == 0
     shown = capsys.readouterr()
     assert shown.err.count("tried again at each scrape") == 1
     assert "answers 500" in shown.err
