@@ -20,7 +20,7 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
 
-evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser
+evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser $(VENV)/.prometheus
 	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
 
 # The site, in docs/_build/html: warnings are errors, notebooks are run, links between pages must lead somewhere.
@@ -67,6 +67,11 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 # Pages are opened in Chromium; where there is none, Debian's is installed (as root). Without one their tests are skipped.
 $(VENV)/.browser: $(VENV)/.test
 	command -v "$${CHROMIUM:-chromium}" || command -v google-chrome || (apt-get update -qq && apt-get install -y -qq chromium) || echo "No Chromium: tests of pages are skipped."
+	touch $@
+
+# Rules and alerts are tried in Prometheus; where there is none, Debian's is installed (as root), else these are skipped.
+$(VENV)/.prometheus: $(VENV)/.test
+	command -v prometheus || (apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus) || echo "No Prometheus: its tests are skipped."
 	touch $@
 
 $(VENV)/.openvino: $(VENV)/.test

@@ -267,3 +267,54 @@ class GateJson(Part, kw_only=True):
     independent: Annotated[bool, says("calls of totals count as independent: alarm and smallest are lower bounds")]
     paired: Annotated[Count, says("prompts that both have", "difference.paired")]
     clustering: Annotated[float, says("factor by which the variance of totals was raised", "difference.clustering")]
+
+
+class WatchJson(Part, kw_only=True):
+    """`spectheory watch --json`: an object on one line for each scrape."""
+
+    schema = 1
+
+    class Share(Part):
+        """Tokens per call, or the share of calls that accepted a position; null where nothing is known or counted."""
+
+        what: str
+        expected: float | None
+        least: Annotated[float | None, says("lower end of what is expected (one-sided, 99%)")]
+        since_start: Annotated[float | None, says("counted since the watch began")]
+        window: Annotated[float | None, says("counted in the window")]
+
+    class Alarm(Part):
+        """When acceptance was found to have fallen, and what shows it most."""
+
+        time: float
+        what: str
+        since: Annotated[float, says("when the fall began, at most one window ago (estimate)")]
+        calls: Annotated[Count, says("since then")]
+        counted: Annotated[float, says("since then")]
+        expected: float
+        least: float
+
+    class Best(Part):
+        """The fastest k, by the counts of the window."""
+
+        k: Positive
+        speedup: Interval | None
+
+    time: Annotated[float, says("of the scrape, in seconds of the epoch")]
+    state: Annotated[
+        Literal["waiting", "learning", "watching", "alarm"],
+        says("before the first call; learning the noise; testing; within a window of an alarm"),
+    ]
+    engine: Maybe[Annotated[str, says("that serves")]] = UNSET
+    k: Maybe[Annotated[Positive, says("drafts of a call")]] = UNSET
+    scrapes: Annotated[Count, says("since the watch began")]
+    window: Maybe[Annotated[float, says("seconds of the window")]] = UNSET
+    calls: Maybe[Annotated[Count, says("since the watch began")]] = UNSET
+    window_calls: Maybe[Annotated[Count, says("in the window")]] = UNSET
+    shares: Maybe[Annotated[list[Share], says("tokens per call, then positions where they are counted")]] = UNSET
+    learning: Maybe[Annotated[Count, says("scrapes with calls until the test begins")]] = UNSET
+    evidence: Maybe[Annotated[float, says("of a fall, in days; an alarm at the threshold")]] = UNSET
+    threshold: Maybe[Annotated[float, says("days between two false alarms, at least and in the mean")]] = UNSET
+    alarms: Maybe[Annotated[list[Alarm], says("all of them")]] = UNSET
+    restarts: Maybe[Annotated[Count, says("how often the counters began again")]] = UNSET
+    best: Annotated[Best | None, says("null without costs")] = None

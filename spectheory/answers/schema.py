@@ -55,6 +55,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "training": (plan.TrainingJson, "plan of training steps"),
     "tree": (theory.TreeJson, "tree"),
     "validation": (judged.ValidationJson, "validate"),
+    "watch": (judged.WatchJson, "watch, one a line"),
     "what_if": (prediction.WhatIfJson, "predict --what-if"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""

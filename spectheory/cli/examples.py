@@ -51,6 +51,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("spectheory gate counts/ --expect before/", "against an earlier run"),
         ("spectheory gate counts/ --expect expected.json --alarm 0.01", "against a number"),
     ),
+    "watch": (
+        ("spectheory watch http://localhost:8000 --expect trace/", "against a measured pair, until Ctrl-C"),
+        ("spectheory watch URL --expect counts/ --out seen/ --listen 9400", "kept on disk, and for Prometheus"),
+        ("spectheory watch URL --expect trace/ --for 8h --exit-on-alarm", "status 1 when acceptance falls"),
+    ),
     "validations": (
         ("spectheory validations validated/ --out page/", "one run as a page"),
         ("spectheory validations one/ two/ --out page/", "two runs"),

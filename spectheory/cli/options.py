@@ -319,6 +319,32 @@ class NoiseOptions:
 
 
 @dataclass(frozen=True)
+class WatchOptions:
+    """Watch a running server: acceptance by position, tokens per call, and an alarm when acceptance falls.
+
+    Scrapes its /metrics (vLLM, SGLang, llama.cpp) and compares what it counts with what is expected, by a test with a
+    stated rate of false alarms. Runs until Ctrl-C, --for or --once. Status 1 after an alarm with --exit-on-alarm.
+    """
+
+    url: Annotated[str, the.URL]
+    expect: Annotated[Path, the.EXPECT]
+    model: Annotated[str | None, shown(the.MODEL, "the only one")] = None
+    k: Annotated[int | None, shown(the.K, "as the server says")] = None
+    rule: Annotated[str, the.RULE] = "token"
+    interval: Annotated[str, the.INTERVAL] = "60s"
+    window: Annotated[str, the.WINDOW] = "1h"
+    false_alarms_per_day: Annotated[float, the.FALSE_ALARMS] = 0.01
+    duration: Annotated[str | None, shown(the.FOR, "until Ctrl-C")] = None
+    once: Annotated[bool, the.ONCE] = False
+    exit_on_alarm: Annotated[bool, the.EXIT_ON_ALARM] = False
+    c: Annotated[float | None, the.C] = None
+    latency: Annotated[Path | None, the.LATENCY] = None
+    listen: Annotated[str | None, the.LISTEN] = None
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
+
+
+@dataclass(frozen=True)
 class ValidationsOptions:
     """Show finished validations as one page with figures.
 

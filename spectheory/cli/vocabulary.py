@@ -58,6 +58,7 @@ EXPECT = option(
     TRACE,
     'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
 )
+URL = Argument(metavar="URL", help="The server, such as http://localhost:8000; with or without /metrics.")
 SPREAD = Argument(metavar="RUN", help="A trace, a log of calls, or counters; or the folder of one.")
 REQUESTS = option("--requests", "INT", TRACE, "Requests of a run.")
 CALLS = option("--calls", "INT", TRACE, "Instead of requests: calls of a run, or between two lines of a server's log.")
@@ -289,6 +290,7 @@ ENGINE = option(
     "vllm, openvino, onnxruntime (PROGRAM is a Python that has it) or llama.cpp (PROGRAM is llama-server).",
 )
 SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
+MODEL = option("--model", "NAME", ENGINES, "The model_name that is watched, where the server counts several.")
 ANSWER_SECONDS = option(
     "--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer; 300 by default."
 )
@@ -314,6 +316,14 @@ TRIALS = option("--trials", "INT", RUN, "Trials: positions, calls, texts or tree
 BATCH_SIZE = option("--batch-size", "INT", RUN, "Trials of a batch; another size draws other numbers.")
 WIDTH = option("--width", "SHARE", RUN, "End as soon as the first interval is this narrow, relative to its value.")
 ALARM = option("--alarm", "PROBABILITY", RUN, "Largest probability that a correct theory is called wrong.")
+INTERVAL = option("--interval", "TIME", RUN, "Between two scrapes: 30s, 5m. Requests should end within it.")
+WINDOW = option("--window", "TIME", RUN, "Of the sliding window, and of the pause after an alarm: 30m, 1h.")
+FALSE_ALARMS = option("--false-alarms-per-day", "RATE", RUN, "Most false alarms a day, in the mean.")
+FOR = option("--for", "TIME", RUN, "End after so long: 10m, 8h.")
+ONCE = option(
+    "--once", "", RUN, "Scrape once and end: since the server's start, or with --out since the last scrape there."
+)
+EXIT_ON_ALARM = option("--exit-on-alarm", "", RUN, "End with status 1 at the first alarm.")
 FULL = option("--full", "", RUN, "As much work as for the docs: about ten times the default.")
 CHECK = option("--check", "", RUN, "Also count the calls of transformers' assisted generation.")
 SEED = option("--seed", "INT", RUN, "Root seed: the same seed draws the same numbers.")
@@ -321,6 +331,7 @@ WORKERS = option("--workers", "INT", RUN, "Number of worker processes.")
 ALL_PROCESSORS = "all processors"
 
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
+LISTEN = option("--listen", "PORT", OUTPUT, "Serve what is seen to Prometheus, at PORT or HOST:PORT under /metrics.")
 REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
 EXPORT = option("--export", "NAME", OUTPUT, "Print only the settings of another tool, such as vllm-rates or dynamo.")
 ALL = option("--all", "", OUTPUT, "Print every table and note.")
@@ -328,4 +339,4 @@ EXPLAIN = option("--explain", "", OUTPUT, "Print what each column means.")
 REPORT = option(
     "--report", "FILE", OUTPUT, "Also write the answer as one page to open in a browser: charts, tables, assumptions."
 )
-JSON = option("--json", "", OUTPUT, "Print only one JSON object.")
+JSON = option("--json", "", OUTPUT, "Print only one JSON object; watch prints one a line, for each scrape.")

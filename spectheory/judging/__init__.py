@@ -7,6 +7,7 @@ from spectheory.judging.difference import Change, Difference
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
 from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.judging.watching import Watch, Watched
 
 __all__ = [
     "FALSE_ALARMS",
@@ -18,6 +19,8 @@ __all__ = [
     "OutputTest",
     "RunNoise",
     "Standing",
+    "Watch",
+    "Watched",
     "compare",
     "gate",
     "judge",

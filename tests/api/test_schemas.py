@@ -14,15 +14,18 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from spectheory.answers.schema import json_schema, schema_names
+from spectheory.cli import main
 from spectheory.errors import SettingError
 from spectheory.trace import METADATA_KEY
 from tests.api.schema_cases import ASKED, FIGURES, Asked, prepare
 from tests.api.schemas_page import MARK, PAGE, generated
 from tests.commands import answer
 from tests.engines.stub_server import Stub, running
+from tests.replay import Replay, served
 
 BY_FILES = {"trace", "latency", "counters", "calls", "request", "figure"}
 BY_MODELS = {"validation", "engines"}
+BY_SERVER = {"watch"}
 """What the tests below hold against their schemas beside the commands of ASKED."""
 
 
@@ -64,7 +67,23 @@ def test_an_answer_fits_its_schema(asked: Asked, folder: Path, capsys: pytest.Ca
 
 
 def test_every_schema_is_held_against_something() -> None:
-    assert set(schema_names()) == {asked.schema for asked in ASKED} | BY_FILES | BY_MODELS
+    assert set(schema_names()) == {asked.schema for asked in ASKED} | BY_FILES | BY_MODELS | BY_SERVER
+
+
+def test_a_watch_fits_its_schema(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With an alarm, the best k, and before the first call."""
+    options = ("--expect", str(folder / "expected.json"), "--json", "--interval", "0.001", "--exit-on-alarm")
+    (folder / "expected.json").write_text('{"k": 3, "tokens_per_call": 2.8}')
+    with served(Replay(falls_at=40)) as url:
+        main(["watch", url, *options, "--c", "0.1"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    for line in lines:
+        assert faults("watch", line) == []
+    assert lines[-1]["alarms"]
+    fits("watch", lines[-1])
+    with served(Replay(calls=0)) as url:
+        main(["watch", url, *options, "--once"])
+    assert faults("watch", json.loads(capsys.readouterr().out)) == []
 
 
 def test_files_fit_their_schemas(folder: Path) -> None:

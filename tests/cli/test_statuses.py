@@ -147,6 +147,7 @@ def test_an_interruption_ends_every_command_alike(
         "compare": ["x", "y"],
         "gate": ["x", "--expect", "y"],
         "noise": ["x"],
+        "watch": ["x", "--expect", "y"],
         "simulate": ["race"],
     }.get(command, [])
     try:

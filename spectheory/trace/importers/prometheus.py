@@ -20,6 +20,8 @@ from spectheory.trace.importers.rounded import longest_of
 _GAUGE_DIGITS = 2
 """Digits of a gauge that are taken as certain, as engines set them from rounded means too."""
 _MODEL = "model_name"
+NO_COUNTERS = "needs the counters of speculative decoding"
+"""The limit of pages without them."""
 SPECULATION = {
     "calls": "spec_decode_num_drafts_total",
     "drafted": "spec_decode_num_draft_tokens_total",
@@ -60,8 +62,24 @@ def _every_kind() -> tuple[Metrics, ...]:
 
 
 def _read_prometheus(path: Path) -> Counters:
-    """Counters of one model since the start of its server; several engines of it are summed."""
-    series = _series(path)
+    return read_metrics(text_of(path), path)
+
+
+def read_metrics(text: str, path: str | Path, model: str | None = None) -> Counters:
+    """Counters of one model since the start of its server, from a page of ``/metrics``; its engines are summed.
+
+    `path` says where the page is from, `model` whose lines are kept where it counts several models.
+
+    Examples
+    --------
+    >>> names = {"drafts": 10, "draft_tokens": 20, "accepted_tokens": 9}
+    >>> page = [f"vllm:spec_decode_num_{name}_total {value}{chr(10)}" for name, value in names.items()]
+    >>> read_metrics("".join(page), "a page").length
+    1.9
+    """
+    series = _series(text, path)
+    if model is not None:
+        series = _of_model(series, path, model)
     kinds = _every_kind()
     kind = next((each for each in kinds if _is_of(each, series)), kinds[0])
     metrics = {name.removeprefix(kind.prefix): samples for name, samples in series.items()}
@@ -71,7 +89,7 @@ def _read_prometheus(path: Path) -> Counters:
     if missing or (not totals and None in gauges.values()):
         raise TextError(
             f"{path} has no {kind.prefix}{[*missing, *kind.gauges.values()][0]}",
-            limit="needs the counters of speculative decoding",
+            limit=NO_COUNTERS,
             remedy="scrape the server while it speculates, and the whole page",
         )
     _one_model(
@@ -109,13 +127,13 @@ def _is_of(kind: Metrics, series: Mapping[str, Any]) -> bool:
 Samples = Sequence[tuple[Mapping[str, str], float]]
 
 
-def _series(path: Path) -> dict[str, Samples]:
+def _series(text: str, path: str | Path) -> dict[str, Samples]:
     """Labels and values of each metric."""
     from prometheus_client.parser import text_string_to_metric_families
 
     samples_of: dict[str, list[tuple[Mapping[str, str], float]]] = {}
     try:
-        for family in text_string_to_metric_families(text_of(path)):
+        for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 name = _RAY.sub(r"\1:", sample.name)
                 samples_of.setdefault(name, []).append((sample.labels, sample.value))
@@ -126,6 +144,21 @@ def _series(path: Path) -> dict[str, Samples]:
             remedy="fetch /metrics again",
         ) from error
     return dict(samples_of)
+
+
+def _of_model(series: Mapping[str, Samples], path: str | Path, model: str) -> dict[str, Samples]:
+    """The samples of one model, and those that name none."""
+    models = {labels[_MODEL] for samples in series.values() for labels, _ in samples if _MODEL in labels}
+    if model not in models:
+        raise TextError(
+            f"{path} counts no model {model!r}",
+            limit=f"it counts {', '.join(sorted(models)) or 'none by name'}",
+            remedy="name one of them" if models else "leave it out",
+        )
+    return {
+        name: [(labels, value) for labels, value in samples if labels.get(_MODEL, model) == model]
+        for name, samples in series.items()
+    }
 
 
 def _total(metrics: Mapping[str, Samples], name: str) -> float | None:
@@ -141,7 +174,7 @@ def _finite(value: float, name: str) -> float:
     return value
 
 
-def _gauge(metrics: Mapping[str, Samples], name: str, path: Path) -> float | None:
+def _gauge(metrics: Mapping[str, Samples], name: str, path: str | Path) -> float | None:
     """A mean that all ranks of a server agree on."""
     values = {_finite(value, name) for _, value in metrics.get(name, ())}
     if len(values) > 1:
@@ -153,17 +186,17 @@ def _gauge(metrics: Mapping[str, Samples], name: str, path: Path) -> float | Non
     return values.pop() if values else None
 
 
-def _one_model(metrics: Sequence[Samples], path: Path) -> None:
+def _one_model(metrics: Sequence[Samples], path: str | Path) -> None:
     models = {labels.get(_MODEL, "") for samples in metrics for labels, _ in samples}
     if len(models) > 1:
         raise TextError(
             f"{path} counts {', '.join(sorted(models))}",
             limit="one model is read at a time",
-            remedy=f"keep the lines of one {_MODEL}",
+            remedy=f"keep the lines of one {_MODEL}, or watch one with --model",
         )
 
 
-def _by_position(samples: Samples, path: Path) -> list[float]:
+def _by_position(samples: Samples, path: str | Path) -> list[float]:
     """Accepted tokens at the first, second, ... position."""
     counts: dict[int, float] = {}
     for labels, value in samples:
