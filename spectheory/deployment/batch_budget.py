@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectheory.distributions import Floats, as_numpy
 from spectheory.errors import SettingError
+from spectheory.prediction.law import moves_of
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,30 @@ def best_budget(survival: ArrayLike, times: ArrayLike) -> StepBudget:
     lengths = np.bincount(order[:drafts] // max(values.shape[1], 1), minlength=len(values))
     threshold = float(values.ravel()[order[drafts - 1]]) if drafts else np.inf
     return StepBudget(lengths, threshold, float(tokens[drafts]), float(tokens[drafts] / seconds[drafts]))
+
+
+def call_laws(survival: Floats, drafts: NDArray[np.int64], lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """The laws of drafts and of tokens of a call in the long run, ``[K + 1]`` and ``[K + 2]`` (§15/step, exact).
+
+    `survival` ``[N, K]`` is P(tau >= i) of a call from each position, `drafts` ``[N]`` what it verifies, of texts of
+    these `lengths`, one after the other without end. The first token of each is that of its prompt's pass. Tokens past
+    the end of a text are none.
+
+    Examples
+    --------
+    >>> laws = call_laws(np.full((4, 1), 0.5), np.ones(4, np.int64), np.array([4]))
+    >>> [law.round(3).tolist() for law in laws]
+    [[0.0, 1.0], [0.0, 0.667, 0.333]]
+    """
+    from spectheory.kernels.path_calls import budget_calls
+
+    depth, texts = survival.shape[1], len(lengths)
+    calls, sums, tokens = np.zeros(texts), np.zeros((5, texts, depth)), np.zeros(depth + 2)
+    unlimited = np.full(len(survival), depth)
+    budget_calls(
+        np.ascontiguousarray(survival), np.zeros((0, depth)), drafts, unlimited, lengths, 1, calls, sums, tokens
+    )
+    return moves_of(sums[0].sum(axis=0) / calls.sum()), tokens / calls.sum()
 
 
 def sum_law(law: Floats, count: int) -> Floats:

@@ -411,8 +411,8 @@ def _limit(texts: _Texts, steps: StepTimes, batch: int, near: float) -> float:
         first, last = edges[edge]
         slope = (times[last] - times[first]) / (last - first)
         call = (times[first] - slope * first) / batch + slope * np.arange(texts.depth + 1)
-        seconds = least_seconds(texts.survival, texts.trace.lengths, call, first=1)
-        return float(texts.decoded.sum() / seconds.sum())
+        seconds = float(least_seconds(texts.survival, texts.trace.lengths, call, first=1).sum())
+        return float(texts.decoded.sum()) / seconds if seconds > 0 else math.inf  # a steep line may lie below 0
 
     return _least(bound, len(edges), int(np.searchsorted(corners[1:-1], near)))
 

@@ -216,7 +216,7 @@ def budget_calls(
             if visits == 0.0:
                 continue
             calls[text] += visits
-            drafts, above = min(along[n], room[n], left), 1.0
+            drafts, above = min(along[n], room[n]), 1.0
             for i in range(drafts + 1):
                 below = survival[n, i] if i < drafts else 0.0
                 if i + 1 >= left:  # the text ends, whatever is accepted
