@@ -216,7 +216,7 @@ class BudgetsJson(Part, kw_only=True):
     rule: Annotated[str, says("verification rule", "rule.name")]
     k_max: Annotated[Count, says("most drafts of a call")]
     column: Annotated[str | None, says("the column that decides")]
-    texts: Count
+    texts: Annotated[Count, says("texts of the trace")]
 
 
 class ExportJson(Part, kw_only=True):

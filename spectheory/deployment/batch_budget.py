@@ -84,7 +84,7 @@ def call_laws(survival: Floats, drafts: NDArray[np.int64], lengths: NDArray[np.i
     Examples
     --------
     >>> laws = call_laws(np.full((4, 1), 0.5), np.ones(4, np.int64), np.array([4]))
-    >>> [law.round(3).tolist() for law in laws]
+    >>> [(law.round(3) + 0.0).tolist() for law in laws]
     [[0.0, 1.0], [0.0, 0.667, 0.333]]
     """
     from spectheory.kernels.path_calls import budget_calls

@@ -35,6 +35,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.adaptive import least_seconds
 from spectheory.prediction.law import moves_of
 from spectheory.prediction.over_prompts import Prompts, interval
+from spectheory.prediction.paths import tokens_left
 from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.shape_calls import by_parallel_head, drafted
 from spectheory.prediction.stopped import Drafted, rooms
@@ -158,10 +159,10 @@ def plan_budgets(
     >>> trace = Trace.from_log_probabilities([([-1.0] * 60, [-1.0, -4.0] * 30)] * 2)
     >>> choice, = plan_budgets(trace, StepTable((1, 4096), (0.01, 0.2)), batches=[256], k_max=4).choices
     >>> round(choice.plain.per_second.best), round(choice.informed.per_second.best), round(choice.limit)
-    (11712, 13914, 13956)
+    (11726, 15113, 15324)
     """
     trace, rule = a_trace(trace).in_memory(), path_rule(rule)
-    instance("steps", steps, StepTimes, remedy="spectheory.deployment.StepTable is one")
+    instance("steps", steps, StepTimes, remedy="spectheory.deployment.step_times.StepTable is one")
     rule.require(trace.columns)
     depth = check_depth(trace, within(trace.columns, at_least_one("k_max", k_max)))
     if tpot is not None:
@@ -240,6 +241,7 @@ class _Texts:
         self.trace, self.rule, self.depth = trace, rule, depth
         self.survival = np.ascontiguousarray(rule.path_survival(trace.columns, depth))
         self.room = rooms(trace, depth)
+        self.inside = np.arange(1, depth + 1) < tokens_left(trace.lengths)[:, None]  # drafts that a text can use
         self.decoded = trace.lengths - 1
         self.prompts = Prompts(trace.texts)
         self.parallel = by_parallel_head(trace.provenance)
@@ -258,7 +260,9 @@ class _Texts:
         settings = {
             PLAIN: [self._of(PLAIN, 0, None, np.zeros(rows, np.int64))],
             FIXED: [self._of(FIXED, k, None, np.full(rows, k)) for k in range(1, self.depth + 1)],
-            INFORMED: [*self._by_threshold(INFORMED, self.survival, [self.depth] if free else caps, thresholds)],
+            INFORMED: [
+                *self._by_threshold(INFORMED, self.survival * self.inside, [self.depth] if free else caps, thresholds)
+            ],
         }
         if self.column is None:
             return settings
@@ -269,7 +273,7 @@ class _Texts:
 
     def _by_threshold(self, policy: str, scores: Floats, caps: Sequence[int], number: int) -> Iterator[_Setting]:
         """A threshold on scores ``[N, depth]``, which fall: quantiles of those of drafts inside the texts, and 0."""
-        inside = scores[np.arange(self.depth) < self.room[:, None]]
+        inside = scores[self.inside]
         levels = np.quantile(inside, np.arange(1, number + 1) / (number + 1)) if inside.size else np.zeros(1)
         levels = np.unique(levels)
         for threshold in [0.0, *levels[levels > 0].tolist()]:
@@ -389,8 +393,10 @@ def _per_second(texts: _Texts, each: _Setting, clock: _Clock) -> Interval:
     others = sum_law(law, batch - 1)
     slopes = np.array([others @ times[j : j + len(others)] for j in range(len(law))])
     sums = np.array([[summed(column) for column in kind.T] for kind in each.sums]).swapaxes(1, 2)
-    moved = batch * (_law(sums, calls)[:, : len(law)] - law) @ slopes
-    return interval(batch * decoded / calls / (seconds + moved), decoded)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the only prompt may be left out
+        moved = batch * (_law(sums, calls)[:, : len(law)] - law) @ slopes
+        rates = batch * decoded / calls / (seconds + moved)
+    return interval(rates, decoded)
 
 
 # The limit

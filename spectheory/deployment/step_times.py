@@ -15,7 +15,7 @@ import numpy as np
 from spectheory.checks import BEYOND, MOST_EXACT, amount, whole
 from spectheory.cost.served import ServedFit
 from spectheory.distributions import Floats
-from spectheory.errors import FOREIGN, SettingError, reason_of
+from spectheory.errors import FOREIGN, SettingError, argument, reason_of
 from spectheory.files import read_text
 
 _COLUMNS = ("tokens", "seconds", "drafting")
@@ -97,7 +97,7 @@ class StepTable(StepTimes):
             raise SettingError(
                 f"a step of {batch} requests with {k} drafts each verifies {batch * (k + 1)} tokens",
                 limit=f"the table is of {self.tokens[0]} to {self.tokens[-1]} tokens",
-                remedy="add rows, or lower --batch or --k-max",
+                remedy=f"add rows, or lower {argument('batches', '--batch')} or {argument('k_max')}",
             )
         return np.asarray(np.interp(batch + np.arange(batch * k + 1), self.tokens, self.seconds))
 

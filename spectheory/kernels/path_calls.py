@@ -217,6 +217,8 @@ def budget_calls(
                 continue
             calls[text] += visits
             drafts, above = min(along[n], room[n]), 1.0
+            if weights.size > 0:  # past the end of a text nothing is known of drafts
+                drafts = min(drafts, left)
             for i in range(drafts + 1):
                 below = survival[n, i] if i < drafts else 0.0
                 if i + 1 >= left:  # the text ends, whatever is accepted

@@ -42,44 +42,38 @@ def _goodput_json(answer: BudgetAnswer) -> BudgetPointJson | None:
 
 
 def _sentences(answer: BudgetAnswer) -> list[str]:
+    """The best policy, and how far it is from the limit and from the other policies."""
     most = answer.goodput
     if most is None:
         least = min(point.tpot for choice in answer.choices for point in choice.points)
         return [f"Out of reach: {answer.tpot:g} ms per token (at least {least:.3g})."]
-    within = "" if answer.tpot is None else f" within {answer.tpot:g} ms per token"
+    within = "" if answer.tpot is None else f" within {answer.tpot:g} ms"
     choice = next(each for each in answer.choices if each.batch == most.batch)
-    gain = most.per_second.best / choice.plain.per_second.best
-    said = f"{_setting(most)} at concurrency {most.batch}{within}: {most.per_second.best:.0f} tokens/s"
-    rest = "" if most.policy == PLAIN else f", {gain:.2f}x plain decoding"
-    share = most.per_second.best / choice.limit
-    return [f"{said}{rest}.", f"No budget exceeds {choice.limit:.0f} there ({share:.0%} is reached).", *_ahead(answer)]
+    rest = "" if most.policy == PLAIN else f", {most.per_second.best / choice.plain.per_second.best:.2f}x plain"
+    said = f"{_setting(most)} at concurrency {most.batch}{within}: {most.per_second.best:.0f} tokens/s{rest}."
+    return [said, f"No budget exceeds {choice.limit:.0f} there{_ahead(answer)}."]
 
 
 def _setting(point: BudgetPoint) -> str:
     if point.policy == PLAIN:
         return "Do not speculate"
-    if point.policy == FIXED:
-        return f"Verify k = {point.k} drafts of every call"
-    cap = f", at most {point.k}," if point.threshold else f" = {point.k}, of every call,"
-    return f"Verify drafts of confidence {point.threshold:.2g} or more{cap}"
+    if point.policy == FIXED or not point.threshold:
+        return f"Verify k = {point.k}"
+    return f"Verify confidence >= {point.threshold:.2g}"
 
 
-def _ahead(answer: BudgetAnswer) -> list[str]:
-    """Where a budget by confidence is above the best fixed length with its whole interval."""
-    if not any(choice.confident for choice in answer.choices):
-        return []
-    gains = [
-        c.confident.per_second.best / max(c.fixed.per_second.best, c.plain.per_second.best) - 1
-        for c in answer.choices
-        if c.confident
-    ]
-    best = max(range(len(gains)), key=gains.__getitem__)
-    if gains[best] < 0.005:
-        return ["Confidence adds less than 0.5% to the better of k and plain decoding at every concurrency."]
-    return [
-        f"Confidence adds at most {gains[best]:.1%} to the better of k and plain decoding, at concurrency "
-        f"{answer.choices[best].batch}."
-    ]
+def _ahead(answer: BudgetAnswer) -> str:
+    """How much a budget by confidence adds to the better of a fixed length and plain decoding, where it adds most."""
+    gains = {
+        choice.batch: choice.confident.per_second.best / max(p.per_second.best for p in (choice.plain, choice.fixed))
+        - 1
+        for choice in answer.choices
+        if choice.confident
+    }
+    if not gains:
+        return ""
+    where = max(gains, key=gains.__getitem__)
+    return f"; confidence adds {max(gains[where], 0.0):.1%} at most (at {where})"
 
 
 def _rate(policy: str) -> Column:
@@ -121,8 +115,13 @@ def _threshold(choice: BudgetChoice) -> str | None:
 
 def _steps(answer: BudgetAnswer) -> Table:
     columns = [
-        Column("concurrency", at="batch"),
-        Column("policy", kind="names", at=lambda point: "budget" if point.policy == CONFIDENT else point.policy),
+        Column("concurrency", at="batch", meaning="requests decoded together"),
+        Column(
+            "policy",
+            kind="names",
+            meaning="the one of most tokens per second",
+            at=lambda point: "budget" if point.policy == CONFIDENT else point.policy,
+        ),
         Column("tokens/s", digits=0, at="per_second", meaning="of all requests, with its 95% interval over prompts"),
         Column("drafts", at="drafts", meaning="verified of a request in a step, mean"),
         Column("tokens", at="step_mean", digits=1, meaning="of a step, mean"),
