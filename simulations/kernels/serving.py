@@ -63,8 +63,11 @@ def serve(texts: Texts, prompts: Counts, service: Service, *, rate: float, reque
     its first token. A rate of ``inf`` lets all arrive at once.
     """
     times, totals = np.zeros((3, requests)), np.zeros(4)
-    _serve(*texts, prompts, *service, rate, times, totals, state)
-    return Served(*times, int(totals[0]), float(totals[1]), int(totals[2]), int(totals[3]))
+    survival, drafts, lengths = texts
+    seconds, prefill, seats, cache = service
+    _serve(survival, drafts, lengths, prompts, seconds, prefill, seats, cache, rate, times, totals, state)
+    arrived, first, ended = times
+    return Served(arrived, first, ended, int(totals[0]), float(totals[1]), int(totals[2]), int(totals[3]))
 
 
 def sampled_steps(texts: Texts, batch: int, trials: int, state: Words) -> tuple[Counts, Counts]:

@@ -64,7 +64,7 @@ def played(
     while queue or running:
         if not running:
             clock = max(clock, queue[0].arrival)
-        new = []
+        new = list[Request]()
         while queue and queue[0].arrival <= clock and len(running) + len(new) < server.seats:
             held = sum(each.cached for each in [*running, *new])
             if (running or new) and held + queue[0].cached > server.cache:

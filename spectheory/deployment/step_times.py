@@ -103,7 +103,10 @@ class StepTable(StepTimes):
 
     def drafting(self, batch: int) -> float:
         """On the line between rows, and beyond the ends as at them; 0 where none are given."""
-        return float(np.interp(batch, *zip(*self.drafted, strict=True))) if self.drafted else 0.0
+        if not self.drafted:
+            return 0.0
+        requests, seconds = np.array(self.drafted).T
+        return float(np.interp(batch, requests, seconds))
 
     def covers(self, batch: int, k: int) -> bool:
         """Whether the rows hold it between them."""

@@ -110,7 +110,7 @@ def _rates(answer: BudgetAnswer) -> Table:
 
 def _threshold(choice: BudgetChoice) -> str | None:
     point = choice.confident
-    return point and f"{point.threshold:.2g}, k <= {point.k}"
+    return None if point is None else f"{point.threshold:.2g}, k <= {point.k}"
 
 
 def _steps(answer: BudgetAnswer) -> Table:
