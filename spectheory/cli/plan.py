@@ -30,7 +30,7 @@ from spectheory.cli.options import (
     TextOptions,
     recorded_files,
 )
-from spectheory.cli.plan_budgets import results_in, run_budgets
+from spectheory.cli.plan_budgets import LONGEST_CHAIN, results_in, run_budgets
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
@@ -55,7 +55,7 @@ from spectheory.reports.stale_draft import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
 
-LONGEST_CHAIN, LARGEST_TREE = 256, 1024
+LARGEST_TREE = 1024
 
 
 def run_plan(question: PlanOptions) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import checked_rules, refuse_idle
@@ -21,6 +22,7 @@ from spectheory.reports.budgets import budgets_report
 from spectheory.trace import Trace
 from spectheory.trace.reading import evidence_file, read_files
 
+LONGEST_CHAIN = 256
 _SHOWN = {"json", "out", "report", "all", "explain"}
 _TAKEN = _SHOWN | {"trace", "logprobs", "draft_log", "rule", "k_max", "batch", "tpot", "steps", "bench", "budget"}
 
@@ -36,6 +38,7 @@ def run_budgets(question: PlanOptions) -> None:
     rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
+    in_range("--k-max", question.k_max, LONGEST_CHAIN)
     ready_page(question.report)
     if question.out:
         ready_folder(question.out)

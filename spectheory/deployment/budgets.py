@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.checks import amount, instance, several, whole
+from spectheory.checks import MOST_EXACT, amount, instance, several, whole
 from spectheory.deployment.batch_budget import least_edges, sum_law
 from spectheory.deployment.batches import BATCHES
 from spectheory.deployment.step_times import StepTimes
@@ -34,15 +34,17 @@ from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.adaptive import least_seconds
 from spectheory.prediction.law import moves_of
+from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.over_prompts import Prompts, interval
 from spectheory.prediction.paths import tokens_left
-from spectheory.prediction.recorded import check_depth
+from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.shape_calls import by_parallel_head, drafted
 from spectheory.prediction.stopped import Drafted, rooms
 from spectheory.trace import Trace
 from spectheory.trace.record import a_trace
-from spectheory.verification import PathRule
+from spectheory.verification import CopiedFirst, PathRule
 from spectheory.verification.by_start import along_calls, missing, within
+from spectheory.verification.copied import CopiedMatch
 from spectheory.verification.registry import path_rule
 
 THRESHOLDS = 32
@@ -139,7 +141,7 @@ class BudgetAnswer:
 def plan_budgets(
     trace: Trace,
     steps: StepTimes,
-    rule: PathRule | str = "token",
+    rule: PathRule | str | None = None,
     *,
     batches: Sequence[int] | None = None,
     k_max: int = 16,
@@ -148,10 +150,11 @@ def plan_budgets(
 ) -> BudgetAnswer:
     """The best budget, fixed length and limit for each concurrency (§15).
 
-    Without `batches` they are the powers of two up to 256 that the step times cover with `k_max` drafts of every
-    request. Drafts are made for all requests, `k_max` deep where a pass drafts them all and where drafts are free, else
-    of the depth that is best. Each threshold is of `thresholds` equally spaced quantiles, and 0; it is chosen on the
-    texts that it is scored on, and intervals do not include that choice.
+    Without a `rule` it is token verification, or the first draft of recorded lengths. Without `batches` they are the
+    powers of two up to 256 that the step times cover with `k_max` drafts of every request. Drafts are made for all
+    requests, `k_max` deep where a pass drafts them all and where drafts are free, else of the depth that is best. Each
+    threshold is of `thresholds` equally spaced quantiles, and 0; it is chosen on the texts that it is scored on, and
+    intervals do not include that choice.
 
     Examples
     --------
@@ -161,7 +164,8 @@ def plan_budgets(
     >>> round(choice.plain.per_second.best), round(choice.informed.per_second.best), round(choice.limit)
     (11726, 15113, 15324)
     """
-    trace, rule = a_trace(trace).in_memory(), path_rule(rule)
+    trace = a_trace(trace).in_memory()
+    rule = path_rule((recorded_rules(trace)[0] if trace.recorded else "token") if rule is None else rule)
     instance("steps", steps, StepTimes, remedy="spectheory.deployment.step_times.StepTable is one")
     rule.require(trace.columns)
     depth = check_depth(trace, within(trace.columns, at_least_one("k_max", k_max)))
@@ -238,9 +242,9 @@ class _Texts:
     """A trace, a rule and a depth: survival and confidences of calls from each start, and what policies give."""
 
     def __init__(self, trace: Trace, rule: PathRule, depth: int) -> None:
-        self.trace, self.rule, self.depth = trace, rule, depth
-        self.survival = np.ascontiguousarray(rule.path_survival(trace.columns, depth))
-        self.room = rooms(trace, depth)
+        self.trace, self.rule, self.depth = trace, in_trace(rule, trace), depth
+        self.survival = np.ascontiguousarray(self.rule.path_survival(trace.columns, depth))
+        self.room = np.minimum(rooms(trace, depth), _copied(self.rule, trace))
         self.inside = np.arange(1, depth + 1) < tokens_left(trace.lengths)[:, None]  # drafts that a text can use
         self.decoded = trace.lengths - 1
         self.prompts = Prompts(trace.texts)
@@ -289,6 +293,15 @@ class _Texts:
         calls, sums, tokens = np.zeros(texts), np.zeros((5, texts, self.depth)), np.zeros(self.depth + 2)
         budget_calls(self.survival, weights, along, self.room, self.trace.lengths, 1, calls, sums, tokens)
         return _Setting(policy, k, threshold, self.passes(k), calls, sums, tokens / calls.sum())
+
+
+def _copied(rule: PathRule, trace: Trace) -> Any:
+    """The most drafts of a call from each position where they are copied from the text, as far as that is known."""
+    copied = rule.copied if isinstance(rule, CopiedFirst) else rule
+    if not isinstance(copied, CopiedMatch) or len(copied.needs) < 2:
+        return MOST_EXACT
+    drafted = np.asarray(copied.drafted(trace.columns), np.int64)
+    return drafted if copied is rule else np.where(drafted > 0, drafted, MOST_EXACT)
 
 
 def _scored(trace: Trace, rule: PathRule) -> bool:

@@ -46,6 +46,11 @@ def plan(trace: Trace) -> BudgetAnswer:
     return plan_budgets(trace, read_steps(STEPS), k_max=K)
 
 
+@pytest.fixture(scope="module")
+def greedy(trace: Trace) -> BudgetAnswer:
+    return plan_budgets(trace, read_steps(STEPS), "argmax", batches=[256], k_max=K)
+
+
 def sums_of(trace: Trace, along: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     survival = np.ascontiguousarray(TokenVerification().path_survival(trace.columns, K))
     calls, sums, tokens = np.zeros(len(trace.lengths)), np.zeros((5, len(trace.lengths), K)), np.zeros(K + 2)
@@ -223,6 +228,14 @@ def test_the_shape_of_what_vllm_reported(plan: BudgetAnswer) -> None:
     assert drafts == sorted(drafts, reverse=True)
 
 
+def test_with_first_choices_the_budget_alone_is_above_plain_decoding(greedy: BudgetAnswer) -> None:
+    """vllm#47808: at 256 requests every fixed length is below plain decoding."""
+    last = greedy.choices[-1]
+    assert last.confident is not None
+    assert last.confident.per_second.low > last.plain.per_second.best > last.fixed.per_second.high
+    assert last.plain.per_second.best > 2 * last.longest.per_second.high
+
+
 def test_a_target_on_the_time_per_token(trace: Trace, plan: BudgetAnswer) -> None:
     asked = replace(plan, tpot=20.0)
     best = asked.goodput
@@ -329,20 +342,28 @@ def test_sizes_outside_the_table_are_refused(trace: Trace) -> None:
 # The page
 
 
-def test_the_saved_figure_and_the_page_are_of_this_plan(plan: BudgetAnswer) -> None:
+def test_the_saved_figure_and_the_page_are_of_this_plan(plan: BudgetAnswer, greedy: BudgetAnswer) -> None:
     page = (Path(__file__).parents[2] / "docs" / "budgets.md").read_text(encoding="utf-8")
     saved = json.loads(STEPS.with_name("plan.json").read_text(encoding="utf-8"))
     for choice, written in zip(plan.choices, saved["choices"], strict=True):
         assert written["limit"] == pytest.approx(choice.limit, rel=1e-9)
         for name in ("plain", "fixed", "longest", "confident", "informed"):
             assert written[name]["per_second"]["best"] == pytest.approx(getattr(choice, name).per_second.best, rel=1e-9)
-    last = plan.choices[-1]
-    for row, rate in (("plain | 6,267", last.plain), ("k = 7 of every call | 2,945", last.longest)):
-        assert f"| {row} | {rate.per_second.best:,.0f} |" in page
-    assert last.confident is not None
-    assert f"| budget by confidence | 8,855 | {last.confident.per_second.best:,.0f} |" in page
-    assert f"| by true acceptance | | {last.informed.per_second.best:,.0f} |" in page
-    assert f"| limit of every budget | | {last.limit:,.0f} |" in page
+    both = plan.choices[-1], greedy.choices[-1]
+
+    def row(name: str, *values: str) -> None:
+        assert f"| {' | '.join([name, *values])} |\n".replace("|  |", "| |") in page
+
+    def rates(name: str) -> list[str]:
+        return [f"{getattr(choice, name).per_second.best:,.0f}" for choice in both]
+
+    row("plain", "6,267", *rates("plain"))
+    row("k = 7 of every call", "2,945", *rates("longest"))
+    fixed = [f"{rate} (k = {choice.fixed.k})" for rate, choice in zip(rates("fixed"), both, strict=True)]
+    row("best k of every call", "4,638 (k = 5, 6)", *fixed)
+    row("budget by confidence", "8,855", *rates("confident"))
+    row("by true acceptance", "", *rates("informed"))
+    row("limit of every budget", "", *(f"{choice.limit:,.0f}" for choice in both))
 
 
 def test_the_step_times_are_those_that_the_page_derives() -> None:
