@@ -177,6 +177,48 @@ class ServedJson(Part, kw_only=True):
     runs: Annotated[list[Run], says("the runs, with the seconds of a step")]
 
 
+class BudgetPointJson(Part):
+    """What a policy gives with so many requests at a time."""
+
+    batch: Count
+    policy: Annotated[str, says("`plain`, `fixed`, `confidence` or `acceptance`")]
+    k: Annotated[Count, says("most drafts of a request")]
+    threshold: Annotated[float | None, says("least survival that is verified; 0: all drafts; null without one")]
+    drafts: Annotated[float, says("verified drafts of a request's call, mean")]
+    tokens: Annotated[float, says("tokens of a request's call, mean")]
+    per_second: Annotated[Interval, says("tokens of all requests; over prompts")]
+    seconds: Annotated[float, says("of a step, mean")]
+    step_mean: Annotated[float, says("tokens of a step")]
+    step_deviation: Annotated[float, says("their standard deviation")]
+    step_quantiles: Annotated[list[Count], says("5%, 50% and 95%")]
+    tpot: Annotated[float, says("milliseconds per output token of a request")]
+
+
+class BudgetsJson(Part, kw_only=True):
+    """`spectheory plan TRACE --steps FILE --json`, and with `--bench RUNS --budget`."""
+
+    schema, has_headline = 1, True
+
+    class Choice(Part):
+        """The best setting of each policy at a concurrency."""
+
+        batch: Count
+        best: Annotated[str, says("the policy of most tokens per second that an engine can run")]
+        plain: Annotated[BudgetPointJson, says("no drafts")]
+        fixed: Annotated[BudgetPointJson, says("the best k of every call")]
+        longest: Annotated[BudgetPointJson, says("k_max drafts of every call")]
+        confident: Annotated[BudgetPointJson | None, says("null where the trace has no confidence")]
+        informed: Annotated[BudgetPointJson, says("by the true probability of acceptance, which no engine knows")]
+        limit: Annotated[float, says("tokens per second, upper bound for every budget")]
+
+    choices: Annotated[list[Choice], says("by concurrency")]
+    goodput: Maybe[Annotated[BudgetPointJson, says("the most tokens per second within --tpot")]] = UNSET
+    rule: Annotated[str, says("verification rule", "rule.name")]
+    k_max: Annotated[Count, says("most drafts of a call")]
+    column: Annotated[str | None, says("the column that decides")]
+    texts: Annotated[Count, says("texts of the trace")]
+
+
 class ExportJson(Part, kw_only=True):
     """`spectheory plan --export NAME --json`."""
 

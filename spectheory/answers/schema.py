@@ -27,6 +27,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "bounds": (theory.BoundsJson, "bounds"),
     "calls": (counts.CallsJson, "first line of calls.jsonl"),
     "claims": (simulated.ClaimsJson, "verify --claim"),
+    "budgets": (plan.BudgetsJson, "plan --steps"),
     "comparison": (judged.DifferenceJson, "compare"),
     "counters": (counts.CountersJson, "counters"),
     "doctor": (doctor.DoctorJson, "doctor"),

@@ -204,6 +204,8 @@ class PlanOptions(Question):
     tpot: Annotated[float | None, the.TPOT] = None
     ttft: Annotated[float | None, the.TTFT] = None
     bench: Annotated[list[Path] | None, the.BENCH] = None
+    steps: Annotated[Path | None, the.STEPS] = None
+    budget: Annotated[bool, the.BUDGET] = False
     export: Annotated[str | None, the.EXPORT] = None
 
 

@@ -30,6 +30,7 @@ from spectheory.cli.options import (
     TextOptions,
     recorded_files,
 )
+from spectheory.cli.plan_budgets import LONGEST_CHAIN, results_in, run_budgets
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
@@ -54,11 +55,13 @@ from spectheory.reports.stale_draft import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
 
-LONGEST_CHAIN, LARGEST_TREE = 256, 1024
+LARGEST_TREE = 1024
 
 
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
+    if question.steps or question.budget:
+        return run_budgets(question)
     named = _sources(question)
     named_stops(question.stop or ())
     named_engines(question.engine)
@@ -185,7 +188,7 @@ def _timed_server(question: PlanOptions) -> TimedServer:
         raise SettingError(
             "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
         )
-    runs = [run for path in question.bench or () for file in _files(path) for run in read_runs(file)]
+    runs = [run for path in question.bench or () for file in results_in(path) for run in read_runs(file)]
     rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
@@ -198,16 +201,6 @@ def _timed_server(question: PlanOptions) -> TimedServer:
             remedy="name a trace, or none",
         )
     return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
-
-
-def _files(path: Path) -> list[Path]:
-    """The results of a folder, printed blocks where it has no JSON; or the file itself."""
-    if not path.is_dir():
-        return [path]
-    results = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
-    if not results:
-        raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
-    return results
 
 
 # Drafts that were measured, or the built-in ones, and what they cost

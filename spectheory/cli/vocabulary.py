@@ -190,6 +190,14 @@ PASSES_ALONE = option(
 BENCH = option(
     "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
 )
+STEPS = option(
+    "--steps",
+    "FILE",
+    COST,
+    "CSV of a server's step times, columns tokens,seconds (and drafting, of a draft pass by requests): plans which "
+    "drafts of a batch to verify.",
+)
+BUDGET = option("--budget", "", COST, "Plan which drafts of a batch to verify, with the step times of --bench.")
 HARDWARE = option(
     "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
 )

@@ -108,6 +108,12 @@ class ServedFit:
         half = self.reach * math.sqrt(sum(float(row @ np.array(each)) ** 2 for each in self.directions))
         return Interval(min(self._bounded(best - half), best), best, best + half, "statistical")
 
+    def undrafted(self, batch: float, context: float) -> float:
+        """Seconds of a step for which drafts are made and none is verified: a call less its drafts."""
+        row = _row_of(batch, context, 0)
+        row[3], row[7] = 1.0, batch
+        return self._bounded(row @ np.array(self.coefficients))
+
     @property
     def reach(self) -> float:
         """Half a 95% interval in standard deviations (Student's t)."""

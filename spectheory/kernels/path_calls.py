@@ -185,6 +185,93 @@ def policy_calls(
 
 
 @compiled
+def budget_calls(
+    survival: Floats,
+    weights: Floats,
+    along: Integers,
+    room: Integers,
+    lengths: Integers,
+    prefill: int,
+    calls: Floats,
+    sums: Floats,
+    tokens: Floats,
+) -> None:
+    """Calls that draft `along` ``[N]`` tokens where the drafts equal the text, at most `room` ``[N]`` (§11, §15).
+
+    Expected `calls` ``[texts]``, those that output j tokens, `tokens` ``[K + 2]``, and sums over the calls with room
+    for 1, ..., K drafts, `sums` ``[5, texts, K]``, all zeros at first. `weights` ``[N, K]`` are products of the first
+    0, ..., K - 1 likelihood ratios: sums are of the weights of calls that draft on and of those that stopped, of all
+    calls, and the certain bounds of those that draft on. Without weights (``[0, K]``) what is drafted does not depend
+    on the drafts, and each sum but the second is that of the calls that draft on.
+    """
+    k, end = survival.shape[1], 0
+    starts = np.zeros(k + 2)
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        starts[:] = 0.0
+        starts[(begin + prefill) % (k + 2)] = 1.0
+        for n in range(begin + prefill, end):
+            visits, left = starts[n % (k + 2)], end - n
+            starts[n % (k + 2)] = 0.0
+            if visits == 0.0:
+                continue
+            calls[text] += visits
+            drafts, above = min(along[n], room[n]), 1.0
+            if weights.size > 0:  # past the end of a text nothing is known of drafts
+                drafts = min(drafts, left)
+            for i in range(drafts + 1):
+                below = survival[n, i] if i < drafts else 0.0
+                if i + 1 >= left:  # the text ends, whatever is accepted
+                    tokens[left] += visits * above
+                    break
+                tokens[i + 1] += visits * (above - below)
+                starts[(n + i + 1) % (k + 2)] += visits * (above - below)
+                above = below
+            if weights.size == 0:
+                for j in range(drafts):
+                    for row in (0, 2, 3, 4):
+                        sums[row, text, j] += visits
+                continue
+            stops = weights[n, drafts] if drafts < k else 0.0
+            sure = survival[n, drafts - 1] if drafts > 0 else 1.0
+            for j in range(room[n]):
+                sums[2, text, j] += visits
+                if j < drafts:
+                    sums[0, text, j] += visits * weights[n, j]
+                    sums[3, text, j] += visits * (survival[n, j - 1] if j > 0 else 1.0)
+                    sums[4, text, j] += visits
+                else:
+                    sums[1, text, j] += visits * stops
+                    sums[4, text, j] += visits * (1.0 - sure)
+
+
+@compiled
+def least_times(survival: Floats, lengths: Integers, least: Floats, first: int, seconds: Floats) -> None:
+    """The least time of each text, ``[texts]``, where a call takes ``least[L]`` for the L drafts it accepts (§11)."""
+    k, end = survival.shape[1], 0
+    ahead = np.zeros(k + 2)
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        ahead[:] = 0.0
+        place = 0
+        for n in range(end - 1, begin + first - 1, -1):
+            place = place - 1 if place > 0 else k + 1
+            left, best = end - n, least[0]
+            if left > 1:
+                best += ahead[(place + 1) % (k + 2)]
+            time = best
+            for i in range(1, k + 1):
+                after = least[i]
+                if left > i + 1:
+                    after += ahead[(place + i + 1) % (k + 2)]
+                if after < best:
+                    time += survival[n, i - 1] * (after - best)
+                    best = after
+            ahead[place] = time
+        seconds[text] = ahead[place] if begin + first < end else 0.0
+
+
+@compiled
 def copied_calls(
     matched: Integers, drafted: Integers, lengths: Integers, most: Integers, k: int, first: int, counts: Integers
 ) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory import kernels
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends, reads_besides
 from spectheory.distributions import Floats
@@ -59,6 +60,12 @@ def least_seconds(
     """
     k = survival.shape[1]
     least = np.minimum.accumulate(times[::-1])[::-1]
+    if carried is None and kernels.pays(len(survival)):
+        from spectheory.kernels.path_calls import least_times
+
+        seconds = np.zeros(len(lengths))
+        least_times(np.ascontiguousarray(survival), lengths, np.ascontiguousarray(least), first, seconds)
+        return seconds
     more = np.zeros((k + 1, 1)) if carried is None else carried[:, None]
     order = np.argsort(-lengths, kind="stable")
     ends, sorted_lengths = np.cumsum(lengths)[order], lengths[order]

@@ -62,6 +62,8 @@ ASKED = [
     Asked("served", ("plan", "--bench", "FOLDER/bench")),
     Asked("served", ("plan", "--bench", "FOLDER/bench", "--tpot", 20)),
     Asked("served", ("plan", "FOLDER/small", "--bench", "FOLDER/bench", "--batch", 2)),
+    Asked("budgets", ("plan", "FOLDER/full", "--steps", "FOLDER/steps.csv", "--k-max", 2, "--tpot", 40)),
+    Asked("budgets", ("plan", "FOLDER/small", "--bench", "FOLDER/bench", "--budget")),
     Asked("export", ("plan", "FOLDER/small", "--k-max", 2, "--export", "vllm-rates")),
     Asked("bounds", ("bounds", "--mu", 1.7, "--mu2", 5, "--nodes", 2)),
     Asked("bounds", ("bounds", "--rank-pmf", "0.6,0.25,0.1", "--nodes", 2)),
@@ -92,6 +94,7 @@ def prepare(folder: Path) -> Path:
     full_trace(folder / "full" / "trace.parquet")
     measured(folder / "small")
     (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "steps.csv").write_text("tokens,seconds,drafting\n1,0.01,0.001\n64,0.02,0.002\n")
     (folder / "bench").mkdir()
     sweep(
         folder / "bench",

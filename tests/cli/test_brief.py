@@ -49,6 +49,8 @@ QUESTIONS = {
     "plan of requests": ["plan", "MEASURED", "--hardware", "H100-SXM", *SIZES, "--nodes-max", "1", *REQUESTS],
     "plan of a server": ["plan", "--bench", "BENCH"],
     "plan of a server within a target": ["plan", "--bench", "BENCH", "--tpot", "20"],
+    "budgets": ["plan", "FULL", "--steps", "STEPS", "--k-max", "7"],
+    "budgets of a server": ["plan", "FULL", "--bench", "BENCH", "--budget", "--tpot", "15"],
     "rules": ["rules", *PMFS],
     "rules of a trace": ["rules", "FULL"],
     "bounds": ["bounds", "FULL", "--chains", "2", "--chains", "4"],
@@ -95,6 +97,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     read(pair, log).write(at / "judged.parquet")
     names = {"FULL": "full", "STOPPED": "stopped", "FEW": "few", "MEASURED": "measured", "LATENCY": "latency.json"}
     names |= {"SIZES": "", "COUNTS": "counts.json", "LOG": "calls.jsonl", "JUDGED": "judged.parquet", "NEW": "new"}
+    names["STEPS"] = "steps.csv"
+    (at / "steps.csv").write_text("tokens,seconds\n1,0.013\n256,0.0408\n1792,0.1877\n2048,0.2955\n")
     return {"BENCH": str(bench), "OWN": str(at), **{word: str(at / name) for word, name in names.items()}}
 
 

@@ -32,6 +32,7 @@ TEXTS = {
     "log.jsonl": '{"target": [-1, -0.5], "draft": [-2, -0.1]}\n',
     "lengths.yaml": "model:\n  1: 1.7\n  2: .nan\n",
     "stated.json": '{"k": 1, "survival": [0.5], "tokens_per_call": 1.5, "kind": "exact"}',
+    "steps.csv": "tokens,seconds\n1,0.01\n64,0.02\n",
     "ROWS": "0.5 0.5\n0.5 0.5\n",
     "OTHER": "not results\n",
     "FOLDER/results.jsonl": "not results\n",

@@ -30,6 +30,7 @@ def prepare(folder: Path) -> None:
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(config)
     (folder / "measured").symlink_to(ROOT / "docs" / "figures" / "pair")
+    (folder / "steps.csv").symlink_to(ROOT / "docs" / "figures" / "budgets" / "steps.csv")
     printed("spectheory samples --out samples", folder)
 
 
