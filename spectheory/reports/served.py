@@ -41,7 +41,7 @@ _FIRST = (
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
-    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < (run.concurrency or 1) / 2]
+    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < run.batch / 2]
     notes = [
         f"Tokens per call: {answer.basis}.",
         *_NOTES,
@@ -117,17 +117,15 @@ def _runs(answer: ServedAnswer) -> Table:
 
 
 def _tokens(answer: ServedAnswer) -> Table:
-    counted: dict[int, tuple[int, int]] = {}
+    counted: dict[int, list[tuple[float, float]]] = {}
     for run in answer.runs:
-        if run.calls:
-            tokens, calls = counted.get(run.k, (0, 0))
-            counted[run.k] = tokens + run.decoded, calls + run.calls
+        if run.k and run.tokens_per_call:
+            counted.setdefault(run.k, []).append((run.tokens_per_call, run.calls or 1))
+    means = {k: sum(n * w for n, w in each) / sum(w for _, w in each) for k, each in counted.items()}
     columns = [
         Column("k"),
         Column("planned with", digits=3, at=lambda each: Cell(each.per_call, after="*" if each.reading else "")),
-        Column(
-            "runs", digits=3, at=lambda each: counted[each.k][0] / counted[each.k][1] if each.k in counted else None
-        ),
+        Column("runs", digits=3, at=lambda each: means.get(each.k)),
     ]
     return Table.of("Tokens per call", columns, answer.tokens)
 
