@@ -163,7 +163,9 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return counted_acceptance({name: each for name, (_, each) in counts.items()})
     _check_shared(question, len(named) or len(BUILT_IN))
     drafts = [_draft_at(name, path, question) for name, path in named] or list(_built_in(question))
-    return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)
+    rules = checked_rules(question.rule)
+    contexts = question.context if question.hardware else None
+    return planned_acceptance(drafts, rules, k_max=question.k_max, by_batch=by_batch, contexts=contexts)
 
 
 # A server that was timed

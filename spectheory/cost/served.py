@@ -285,7 +285,10 @@ def fit_server(runs: Sequence[StepTime], *, law: str | None = None, sizes: Seque
     terms = _determined(runs)
     fits = {}
     for name in LAWS if law is None else (law,):
-        if fit := _fitted(runs, _Law.of(name, runs, terms, sizes), name, required=name in (law, AFFINE)):
+        columns = _Law.of(name, runs, terms, sizes)
+        if any(columns.knots == fit.columns.knots for fit in fits.values()):
+            continue  # every step of the runs fills a graph
+        if fit := _fitted(runs, columns, name, required=name in (law, AFFINE)):
             fits[name] = fit
     chosen, tried = _chosen(fits)
     fit = replace(fits[chosen], tried=tried)

@@ -12,12 +12,13 @@ import numpy as np
 from spectheory.cost.model import CostModel
 from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
 from spectheory.deployment.batches import batch_ranges
-from spectheory.deployment.exports import Acceptance
+from spectheory.deployment.crossover import Crossover, crossovers
+from spectheory.deployment.exports import Acceptance, BestK
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
-from spectheory.intervals import Interval
+from spectheory.intervals import Interval, Kind
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
@@ -127,7 +128,7 @@ def _mean_tokens(same: Sequence[TimedRun]) -> Interval:
             remedy=f"name a trace of the pair with {argument('trace', 'TRACE')}",
         )
     mean = _weighted(same, lambda run: run.tokens_per_call or 1.0)
-    k, calls = same[0].k, [run.calls for run in same]
+    k, calls = same[0].k, [run.counted_calls for run in same]
     if None in calls:
         return Interval(mean, mean, mean, "estimate")
     half = reach(np.inf) * math.sqrt(max((mean - 1) * (k + 1 - mean), 0.0) / max(sum(each or 0 for each in calls), 1))
@@ -136,7 +137,7 @@ def _mean_tokens(same: Sequence[TimedRun]) -> Interval:
 
 def _weighted(runs: Sequence[TimedRun], value: Callable[[TimedRun], float]) -> float:
     """The mean over the calls of runs; runs that do not count them weigh alike."""
-    return float(np.average([value(run) for run in runs], weights=[run.calls or 1 for run in runs]))
+    return float(np.average([value(run) for run in runs], weights=[run.counted_calls or 1.0 for run in runs]))
 
 
 def _counted_survival(runs: Sequence[TimedRun], k: int) -> tuple[float, ...]:
@@ -200,7 +201,7 @@ def _best(cost: ServedCost, tokens: Sequence[Tokens]) -> ServedChoice:
 
 def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
     """The speed-up with tokens per call as counted: the interval is of the times and of the counts."""
-    counting = deviation(per_call.low, per_call.high)
+    counting, counted = deviation(per_call.low, per_call.high), per_call.low < per_call.high
 
     def ratio_of(model: CostModel) -> float:
         return per_call.best * model.target_step().best / model.call(Chain(k)).best
@@ -209,7 +210,8 @@ def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
         best = ratio_of(cost)
         ends: Iterator[tuple[float, ...]] = (tuple(map(ratio_of, pair)) for pair in cost.errors())
         half = reach(np.inf) * math.sqrt(counting**2 + sum(deviation(low, high) ** 2 for low, high in ends))
-        return Interval(best * math.exp(-half), best, best * math.exp(half), "statistical")
+        kind: Kind = "statistical" if counted else "estimate"
+        return Interval(best * math.exp(-half), best, best * math.exp(half), kind)
 
     return gain
 
@@ -263,7 +265,7 @@ class ServedAnswer:
 
     `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
     so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed. `load` has what is
-    within a target, where one was given.
+    within a target, where one was given, `crossovers` the contexts at which the best speed-up passes 1.
     """
 
     choices: Sequence[ServedChoice]
@@ -274,6 +276,7 @@ class ServedAnswer:
     lock_step: Sequence[LockStepChoice] = ()
     texts: int = 0
     load: LoadAnswer | None = None
+    crossovers: Sequence[Crossover] = ()
 
 
 def plan_server(
@@ -302,7 +305,8 @@ def plan_server(
     basis = f"{rule.name} verification on the trace, exact for its texts" if trace else OF_RUNS
     texts = len(trace.texts) if trace else 0
     load = None if tpot is None and ttft is None else _within(server, cached[0], tpot, ttft)
-    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load)
+    turns = crossovers(fit, server.tokens, sizes)
+    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load, turns)
 
 
 def _within(server: TimedServer, context: float, tpot: float | None, ttft: float | None) -> LoadAnswer:
@@ -368,6 +372,10 @@ def acceptance_of_server(
         )
     every = range(1, most + 1) if by_batch else [least]
     choices = _served_choices(server.fit, server.tokens, every, [context])
+    table: list[ServedChoice] = []
+    if by_batch:
+        sizes, _ = _measured_at(server.fit.runs, server.fit)
+        table = _served_choices(server.fit, server.tokens, sizes, server.contexts(contexts))
     k = choices[0].k or server.tokens[-1].k
     if server.trace is None:
         of, kind, survival = "counted by the runs", "counted", _counted_survival(server.runs, k)
@@ -375,4 +383,5 @@ def acceptance_of_server(
         of, kind = f"{server.rule.name} verification", "exact"
         survival = tuple(survival_at_starts(server.trace, server.rule, k).tolist())
     words = f"{of}, k = {k}, context {context:.0f}"
-    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else (), kind), words
+    rows = tuple(BestK(at.batch, at.context, at.k, at.speedup) for at in table)
+    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else (), kind, rows), words

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from spectheory.answers.plan import ServedJson
-from spectheory.cost.served import TERMS
+from spectheory.cost.served import TERMS, ServedFit
+from spectheory.deployment.crossover import Crossover
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import lock_step_table
@@ -32,6 +34,9 @@ _SLOW_CLIENT = (
 )
 
 
+_STAIRS = "Of the tokens that a step verifies: concurrency times k + 1. Between two rows of tokens on a line."
+_TURNS = 3
+"""Concurrencies of the sentence on contexts."""
 _FIRST = (
     "TTFT: the mean of the runs at that context, waiting included, on a line between their concurrencies; of a k that "
     "did not run that of the next longer one. An estimate, and no percentile."
@@ -53,12 +58,14 @@ def served_report(answer: ServedAnswer) -> Report:
     sentences = _sentences(answer)
     read = [_READING] if any(choice.reading for choice in answer.choices) else []
     title = "Best k and its speed-up (by cached tokens; 0: plain; ?: interval includes 1)"
+    fitted = [_law(answer.fit), *dict.fromkeys(run.note for run in answer.runs if run.note)]
+    notes += fitted[1:]
     table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     within = targets_table(answer.load)
     tables = [table, *within, *together, _fit(answer), _runs(answer), _tokens(answer)]
     first = targets_table(answer.load, brief=True) or [table]
-    brief = Brief.of(sentences, first, [*first[0].notes, *_not_as_run(answer)])
+    brief = Brief.of(sentences, first, [*first[0].notes, *fitted, *_not_as_run(answer)])
     return Report(_content(answer), tables, " ".join(sentences), notes, brief)
 
 
@@ -77,8 +84,29 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     goodput = load_sentence(answer.load)
-    said, reached = [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays], [f"{goodput}."] * bool(goodput)
+    turns = [_turn(answer.crossovers)] if answer.crossovers else []
+    said, reached = (
+        [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays, *turns],
+        [f"{goodput}."] * bool(goodput),
+    )
     return [*reached, *said] if missed(answer.load) else [*said, *reached]
+
+
+def _turn(turns: Sequence[Crossover]) -> str:
+    """Where speculation stops to pay, at the smallest concurrencies."""
+    of, verb = next(iter(turns)), {False: "loses beyond", True: "pays beyond"}
+    at = [
+        f"{turn.context.best:,.0f} ({turn.context.low:,.0f} to {turn.context.high:,.0f}) at concurrency {turn.batch:g}"
+        for turn in turns
+        if turn.beyond is of.beyond
+    ]
+    return f"It {verb[of.beyond]} context {'; '.join(at[:_TURNS])}."
+
+
+def _law(fit: ServedFit) -> str:
+    """Which law the times follow, and the error of each that was tried."""
+    tried = ", ".join(f"{name} {100 * error:.1f}%" for name, error in fit.tried.items())
+    return f"Step times are {fit.law}. Each run predicted from the others is off by (mean square): {tried}."
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -92,16 +120,19 @@ def _fit(answer: ServedAnswer) -> Table:
     deviations = [math.sqrt(sum(each[i] ** 2 for each in fit.directions)) for i in range(len(TERMS))]
     rows: list[Row] = [
         [term, 1e6 * value, 1e6 * fit.reach * deviation]
-        for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=True)
+        for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=False)
         if value
     ]
     columns = [Column("time of", kind="words"), Column("microseconds", digits=3), Column("± (95%)", digits=3)]
+    steps = [[f"a step of {tokens:g} tokens", 1e6 * seconds, None] for tokens, seconds in fit.stairs]
     worst = max((abs(error) for error in fit.left_out if not math.isnan(error)), default=math.nan)
     notes = [
         f"Residuals {100 * fit.error:.1f}% (standard deviation, {fit.freedom} degrees of freedom); each run predicted "
-        f"from the others: at most {100 * worst:.1f}% off. Terms of 0 are left out."
+        f"from the others: at most {100 * worst:.1f}% off. Terms of 0 are left out.",
+        _law(fit),
+        *([_STAIRS] if fit.stairs else []),
     ]
-    return Table("Time of a step of all sequences together", columns, rows, notes)
+    return Table("Time of a step of all sequences together", columns, [*steps, *rows], notes)
 
 
 def _runs(answer: ServedAnswer) -> Table:
@@ -136,7 +167,7 @@ def _content(answer: ServedAnswer) -> ServedJson:
         answer,
         answer.load,
         tokens_per_call={each.k: each.per_call for each in answer.tokens},
-        fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=True))),
+        fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=False))),
         runs=[
             ServedJson.Run.view(time, name=run.name, in_flight=run.in_flight)
             for run, time in zip(answer.runs, fit.runs, strict=True)

@@ -91,6 +91,13 @@ class TimedRun:
         return self.requests * (self.output_tokens - 1)
 
     @property
+    def counted_calls(self) -> float | None:
+        """Calls of the run: as counted, or tokens over tokens per call."""
+        if self.calls is not None or not (self.k and self.decoded and self.tokens_per_call):
+            return self.calls
+        return self.decoded / self.tokens_per_call
+
+    @property
     def in_flight(self) -> float | None:
         """Sequences that were decoding at a time, the mean over the run (Little's law)."""
         if not (self.seconds and self.decoded is not None and self.token_seconds):
