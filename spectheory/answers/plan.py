@@ -141,7 +141,7 @@ class ServedJson(Part, kw_only=True):
         reading: bool
         certain: bool
         ran: Annotated[Interval | None, says("speed-up of runs at this very setting, if there are any")]
-        agrees: Annotated[bool, says("whether they lie in the interval of the fit")]
+        agrees: Annotated[bool, says("whether they are as near to the fit as the wider interval reaches")]
 
     class Fit(Part):
         """Seconds of a step by term, and the fit's errors."""

@@ -57,7 +57,7 @@ class Acceptance:
     @property
     def hazards(self) -> tuple[float, ...]:
         """P(draft i accepted, given that those before it were); 0 after a survival of 0."""
-        before = (1.0, *self.survival[:-1])
+        before = (1.0, *self.survival[:-1])[: self.k]
         return tuple(s / b if b > 0 else 0.0 for s, b in zip(self.survival, before, strict=True))
 
     @property

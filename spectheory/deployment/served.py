@@ -68,8 +68,13 @@ class ServedChoice:
 
     @property
     def agrees(self) -> bool:
-        """Whether what runs at this very setting gave, if there are any, lies in the interval."""
-        return self.ran is None or self.speedup.low <= self.ran.best <= self.speedup.high
+        """Whether what runs at this very setting gave, if there are any, is as near to the fit as the wider of both
+        intervals reaches: a fit of many runs is narrower than the noise of one.
+        """
+        if self.ran is None:
+            return True
+        halves = (math.log(each.high / each.low) / 2 for each in (self.speedup, self.ran))
+        return abs(math.log(self.ran.best / self.speedup.best)) <= max(halves)
 
     @property
     def certain(self) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from spectheory.answers.plan import ServedJson
 from spectheory.cost.served import TERMS, ServedFit
-from spectheory.deployment.crossover import Crossover
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import lock_step_table
@@ -26,7 +24,7 @@ _NOTES = (
 _ONE_K = "All runs with speculation have k = {}: no other k is planned."
 _READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
 _NOT_AS_RUN = (
-    "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, outside the fit's interval: "
+    "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, apart from the fit's {speedup}x: "
     "the fit does not hold there, or the runs' noise is larger."
 )
 _SLOW_CLIENT = (
@@ -34,6 +32,7 @@ _SLOW_CLIENT = (
 )
 
 
+_OF_MANY = {TERMS[i]: TERMS[i].replace("a cached token", "1,000 cached tokens") for i in (2, 6)}
 _STAIRS = "Of the tokens that a step verifies: concurrency times k + 1. Between two rows of tokens on a line."
 _TURNS = 3
 """Concurrencies of the sentence on contexts."""
@@ -84,7 +83,7 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     goodput = load_sentence(answer.load)
-    turns = [_turn(answer.crossovers)] if answer.crossovers else []
+    turns = [_turn(answer)] if answer.crossovers else []
     said, reached = (
         [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays, *turns],
         [f"{goodput}."] * bool(goodput),
@@ -92,15 +91,16 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     return [*reached, *said] if missed(answer.load) else [*said, *reached]
 
 
-def _turn(turns: Sequence[Crossover]) -> str:
+def _turn(answer: ServedAnswer) -> str:
     """Where speculation stops to pay, at the smallest concurrencies."""
-    of, verb = next(iter(turns)), {False: "loses beyond", True: "pays beyond"}
-    at = [
-        f"{turn.context.best:,.0f} ({turn.context.low:,.0f} to {turn.context.high:,.0f}) at concurrency {turn.batch:g}"
-        for turn in turns
-        if turn.beyond is of.beyond
-    ]
-    return f"It {verb[of.beyond]} context {'; '.join(at[:_TURNS])}."
+    (first, *_), (least, most) = answer.crossovers, answer.fit.contexts
+    at = []
+    for turn in answer.crossovers:
+        low = "under" * (turn.context.low == least) + f" {turn.context.low:,.0f}"
+        high = "over" * (turn.context.high == most) + f" {turn.context.high:,.0f}"
+        if turn.beyond is first.beyond:
+            at.append(f"{turn.context.best:,.0f} ({low.strip()} to {high.strip()}) at concurrency {turn.batch:g}")
+    return f"It {'pays' if first.beyond else 'loses'} beyond context {'; '.join(at[:_TURNS])}."
 
 
 def _law(fit: ServedFit) -> str:
@@ -119,7 +119,10 @@ def _fit(answer: ServedAnswer) -> Table:
     fit = answer.fit
     deviations = [math.sqrt(sum(each[i] ** 2 for each in fit.directions)) for i in range(len(TERMS))]
     rows: list[Row] = [
-        [term, 1e6 * value, 1e6 * fit.reach * deviation]
+        [
+            _OF_MANY.get(term, term),
+            *(each * (1e9 if term in _OF_MANY else 1e6) for each in (value, fit.reach * deviation)),
+        ]
         for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=False)
         if value
     ]

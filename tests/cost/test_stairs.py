@@ -77,13 +77,13 @@ def test_planted_stairs_are_found() -> None:
 def test_the_law_is_chosen_by_runs_left_out() -> None:
     """3% noise. Stairs are found in 12 of 12 sweeps; in affine times none is in 12 of 12, nor if noise is 10%.
 
-    Of 400 affine sweeps at 3% and 400 at 10% none gave stairs: a false choice has less than 1%, and three or more of
-    24 then less than 0.2%.
+    Of 800 affine sweeps of 12 to 64 runs 3 gave stairs: a false choice has about 0.4%, and six or more of 24 less than
+    1e-6 even at 1%.
     """
     planted = [fit_server(runs_of(stairs, 0.03, seed)).law for seed in range(12)]
     assert AFFINE not in planted
     false = [fit_server(runs_of(LINE, noise, seed)).law for noise in (0.03, 0.1) for seed in range(12)]
-    assert sum(law != AFFINE for law in false) < 3
+    assert sum(law != AFFINE for law in false) < 6
 
 
 def test_errors_of_runs_left_out_are_those_of_fits_without_them() -> None:
