@@ -283,7 +283,7 @@ def fit_server(runs: Sequence[StepTime], *, law: str | None = None, sizes: Seque
     choice("law", law or AFFINE, LAWS, remedy="leave it out to have it chosen")
     _require(runs)
     terms = _determined(runs)
-    fits = {}
+    fits: dict[str, ServedFit] = {}
     for name in LAWS if law is None else (law,):
         columns = _Law.of(name, runs, terms, sizes)
         if any(columns.knots == fit.columns.knots for fit in fits.values()):
