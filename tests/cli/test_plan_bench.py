@@ -13,6 +13,7 @@ from spectheory.deployment.exports import EXPORTS
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.samples import SAMPLES
 from spectheory.verification import TokenVerification
 from tests.cli.plan_cases import CONFIG, measured
 from tests.commands import refused
@@ -161,6 +162,14 @@ def test_passes_alone_and_a_trace(tmp_path: Path, ask: Callable[..., str], capsy
     assert "has no tokens per call: times alone give no speed-up; name a trace" in refused(
         ["plan", "--bench", tmp_path / "bench.jsonl"], capsys
     )
+
+
+def test_tokens_per_call_of_unknown_noise(ask: Callable[..., str]) -> None:
+    """A sweep that gives means alone: no setting is said to be sure."""
+    said = ask("--bench", SAMPLES / "sglang_sweep.jsonl")
+    assert "How sure this is, is not known: the runs say no number of calls" in said
+    assert "?: noise is not known)" in said
+    assert "settings (interval above 1)" not in said
 
 
 def test_exports_of_a_trace(tmp_path: Path, ask: Callable[..., str]) -> None:
