@@ -189,6 +189,7 @@ PASSES_ALONE = option(
 BENCH = option(
     "--bench", "PATH", COST, "Timed runs of a server with and without speculation: files of its tools, or a folder."
 )
+GRAPH_SIZE = option("--graph-size", "TOKENS", COST, "Tokens of a CUDA graph that steps are padded to; with --bench.")
 HARDWARE = option(
     "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
 )

@@ -164,6 +164,15 @@ def test_passes_alone_and_a_trace(tmp_path: Path, ask: Callable[..., str], capsy
     )
 
 
+def test_graphs_may_be_stated(bench: Path, ask: Callable[..., str]) -> None:
+    usual, stated = (
+        json.loads(ask("--bench", bench, *sizes, "--json"))["fit"]["tried"]
+        for sizes in ((), ("--graph-size", 16, "--graph-size", 64))
+    )
+    assert set(usual) == {"affine", "stairs"}, "every step of these runs fills a graph of vLLM"
+    assert set(stated) == {*usual, "stairs at graph sizes"}
+
+
 def test_tokens_per_call_of_unknown_noise(ask: Callable[..., str]) -> None:
     """A sweep that gives means alone: no setting is said to be sure."""
     said = ask("--bench", SAMPLES / "sglang_sweep.jsonl")
@@ -242,6 +251,8 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "BENCH", "--overhead", "1"], "--overhead given without --hardware"),
         (["--bench", "BENCH", "--ttft", "9", "--context", "500"], "no run has context 500"),
         (["--bench", "BENCH", "--ttft", "0"], "--ttft is 0"),
+        (["--bench", "BENCH", "--graph-size", "0"], "--graph-size is 0"),
+        (["TRACE", "--graph-size", "8"], "--graph-size is given without --bench: it is about timed runs"),
         (["--bench", "BENCH", "--prompt-tokens", "9"], "runs are of one server, and of requests of their own lengths"),
         (["TRACE", "--bench", "BENCH", "--rule", "token", "--rule", "block"], "2 rules are given: a server has one"),
         (["--bench", "SGLANG", "--export", "vllm-rates"], "vllm-rates needs acceptance by position"),
