@@ -206,6 +206,7 @@ class PlanOptions(Question):
     bench: Annotated[list[Path] | None, the.BENCH] = None
     steps: Annotated[Path | None, the.STEPS] = None
     budget: Annotated[bool, the.BUDGET] = False
+    graph_size: Annotated[list[int] | None, shown(the.GRAPH_SIZE, "those of vLLM: 1, 2, 4, 8, 16, 24, ...")] = None
     export: Annotated[str | None, the.EXPORT] = None
 
 

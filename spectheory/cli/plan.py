@@ -30,18 +30,18 @@ from spectheory.cli.options import (
     TextOptions,
     recorded_files,
 )
-from spectheory.cli.plan_budgets import LONGEST_CHAIN, results_in, run_budgets
+from spectheory.cli.plan_budgets import LONGEST_CHAIN, run_budgets
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost.served import GRAPH_SIZES
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules, named_engines
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
 from spectheory.deployment.stale_draft import staleness, step_of
-from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
 from spectheory.pages.deployment import deployment_parts, served_charts
@@ -54,6 +54,7 @@ from spectheory.reports.served import served_report
 from spectheory.reports.stale_draft import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
+from spectheory.trace.timed import timed_runs
 
 LARGEST_TREE = 1024
 
@@ -166,10 +167,12 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return counted_acceptance({name: each for name, (_, each) in counts.items()})
     _check_shared(question, len(named) or len(BUILT_IN))
     drafts = [_draft_at(name, path, question) for name, path in named] or list(_built_in(question))
-    return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)
+    rules = checked_rules(question.rule)
+    contexts = question.context if question.hardware else None
+    return planned_acceptance(drafts, rules, k_max=question.k_max, by_batch=by_batch, contexts=contexts)
 
 
-# A server that `vllm bench serve` timed
+# A server that was timed
 
 
 def _plan_server(question: PlanOptions) -> None:
@@ -188,7 +191,7 @@ def _timed_server(question: PlanOptions) -> TimedServer:
         raise SettingError(
             "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
         )
-    runs = [run for path in question.bench or () for file in results_in(path) for run in read_runs(file)]
+    runs = [run for path in question.bench or () for run in timed_runs(path)]
     rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
@@ -200,7 +203,8 @@ def _timed_server(question: PlanOptions) -> TimedServer:
             limit="--bench has counts of its own",
             remedy="name a trace, or none",
         )
-    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
+    sizes = sorted(set(question.graph_size or GRAPH_SIZES))
+    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max, sizes=sizes)
 
 
 # Drafts that were measured, or the built-in ones, and what they cost
@@ -247,6 +251,14 @@ def _check_costs(question: PlanOptions) -> None:
             limit=reasons.get("".join(sources), "measured latencies are of one machine, batch 1 and one context"),
             remedy="name an accelerator with --hardware" + ("" if question.bench else ", or time a server for --bench"),
         )
+    if question.graph_size and not question.bench:
+        raise SettingError(
+            "--graph-size is given without --bench",
+            limit="it is about timed runs",
+            remedy="leave it out, or add --bench",
+        )
+    for size in question.graph_size or ():
+        in_range("--graph-size", size, MOST_TOKENS)
     if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
@@ -12,15 +11,16 @@ from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import checked_rules, refuse_idle
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.progress import working
+from spectheory.cost.served import GRAPH_SIZES
 from spectheory.deployment.budgets import plan_budgets
 from spectheory.deployment.served import TimedServer
 from spectheory.deployment.step_times import ServedSteps, StepTimes, read_steps
-from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import SettingError
 from spectheory.plots.budgets import write_budgets
 from spectheory.reports.budgets import budgets_report
 from spectheory.trace import Trace
 from spectheory.trace.reading import evidence_file, read_files
+from spectheory.trace.timed import timed_runs
 
 LONGEST_CHAIN = 256
 _SHOWN = {"json", "out", "report", "all", "explain"}
@@ -34,7 +34,8 @@ def run_budgets(question: PlanOptions) -> None:
         raise SettingError(f"--steps and {other} are given", limit="one source of step times", remedy="leave one out")
     source = "--steps" if question.steps else "--budget"
     limit = "a budget is planned from a trace and the times of steps"
-    refuse_idle(question, _TAKEN | {"context"} if question.bench else _TAKEN, source, f"plan without {source}", limit)
+    taken = _TAKEN | {"context", "graph_size"} if question.bench else _TAKEN
+    refuse_idle(question, taken, source, f"plan without {source}", limit)
     rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
@@ -82,21 +83,11 @@ def _steps(question: PlanOptions) -> tuple[StepTimes, int]:
         raise SettingError(
             "--budget is given without --bench", limit="step times come from runs", remedy="add --bench, or use --steps"
         )
-    runs = [run for path in question.bench for file in results_in(path) for run in read_runs(file)]
-    server = TimedServer.of(runs)
+    runs = [run for path in question.bench for run in timed_runs(path)]
+    server = TimedServer.of(runs, sizes=sorted(set(question.graph_size or GRAPH_SIZES)))
     contexts = server.contexts(question.context)
     if question.context and len(question.context) > 1:
         raise SettingError(
             f"{len(question.context)} contexts are given", limit="a budget is planned for one", remedy="keep one"
         )
     return ServedSteps(server.fit, contexts[0]), server.fit.ks[-1]
-
-
-def results_in(path: Path) -> list[Path]:
-    """The results of a folder, printed blocks where it has no JSON; or the file itself."""
-    if not path.is_dir():
-        return [path]
-    results = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
-    if not results:
-        raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
-    return results

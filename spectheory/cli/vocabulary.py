@@ -188,7 +188,7 @@ PASSES_ALONE = option(
     "--passes-alone", "", COST, "Count the models' passes alone, without the time of our decoding loop."
 )
 BENCH = option(
-    "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
+    "--bench", "PATH", COST, "Timed runs of a server with and without speculation: files of its tools, or a folder."
 )
 STEPS = option(
     "--steps",
@@ -198,6 +198,7 @@ STEPS = option(
     "drafts of a batch to verify.",
 )
 BUDGET = option("--budget", "", COST, "Plan which drafts of a batch to verify, with the step times of --bench.")
+GRAPH_SIZE = option("--graph-size", "TOKENS", COST, "Tokens of a CUDA graph that steps are padded to; with --bench.")
 HARDWARE = option(
     "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
 )

@@ -137,10 +137,9 @@ class ServedSteps(StepTimes):
         return self.fit.seconds(batch, self.context).best
 
     def verifying(self, batch: int, k: int) -> Floats:
-        """The fit on a line through its chains, no time below the one before."""
-        chains = [self.fit.seconds(batch, self.context, each).best for each in range(1, k + 1)]
-        times = [self.fit.undrafted(batch, self.context), *chains]
-        return np.maximum.accumulate(np.interp(np.arange(batch * k + 1) / batch, np.arange(k + 1), times))
+        """The fit where each request has so many drafts in the mean, no time below the one before."""
+        drafts = np.arange(batch * k + 1) / batch
+        return np.maximum.accumulate(self.fit.verifying(batch, self.context, drafts))
 
     def drafting(self, batch: int) -> float:
         """In the time of verifying."""

@@ -39,7 +39,8 @@ def test_a_table_of_steps_gives_budgets(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_timed_server_gives_budgets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Its concurrencies between the runs, its context by default the first, its longest chain the deepest."""
     law = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
-    runs = sweep(tmp_path, law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
+    (tmp_path / "runs").mkdir()
+    runs = sweep(tmp_path / "runs", law, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
     folder = measured(tmp_path / "small")
     content = asked([str(folder), "--bench", str(runs), "--budget", "--rule", "block"], capsys)
     choices: list[dict[str, object]] = content["choices"]  # type: ignore[assignment]
