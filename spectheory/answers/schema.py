@@ -56,6 +56,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "tree": (theory.TreeJson, "tree"),
     "validation": (judged.ValidationJson, "validate"),
     "what_if": (prediction.WhatIfJson, "predict --what-if"),
+    "why": (judged.WhyJson, "why"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""
 _HEADLINE = {

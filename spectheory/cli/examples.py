@@ -51,6 +51,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("spectheory gate counts/ --expect before/", "against an earlier run"),
         ("spectheory gate counts/ --expect expected.json --alarm 0.01", "against a number"),
     ),
+    "why": (
+        ("spectheory why --speedup 1.05 --acceptance 85% --k 3", "accepted, and no faster: what does a call cost?"),
+        ("spectheory why served/ --speedup 1.2 --c 0.05 --expect trace/", "from an engine's counts"),
+        ("spectheory why --bench runs", "from timed runs with and without drafts"),
+    ),
     "validations": (
         ("spectheory validations validated/ --out page/", "one run as a page"),
         ("spectheory validations one/ two/ --out page/", "two runs"),

@@ -58,6 +58,27 @@ EXPECT = option(
     TRACE,
     'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
 )
+COUNTED = Argument(
+    metavar="COUNTS",
+    help="What the engine counted: a log of calls, counters, or a trace read at --k; or the folder of one.",
+    show_default=False,
+)
+SPEEDUP = option(
+    "--speedup",
+    "FACTOR",
+    COST,
+    "Speed with drafts over speed without, at the same load: of decoding, or of whole "
+    "requests where their lengths are given.",
+)
+TOKENS_PER_CALL = option(
+    "--tokens-per-call",
+    "TOKENS",
+    TRACE,
+    "In place of counts: output tokens of a call, the recovered or bonus token too.",
+)
+PLAIN_TPOT = option(
+    "--plain-tpot", "MS", COST, "Time per output token without drafts: shows a slow baseline, with --hardware."
+)
 SPREAD = Argument(metavar="RUN", help="A trace, a log of calls, or counters; or the folder of one.")
 REQUESTS = option("--requests", "INT", TRACE, "Requests of a run.")
 CALLS = option("--calls", "INT", TRACE, "Instead of requests: calls of a run, or between two lines of a server's log.")
@@ -121,7 +142,8 @@ ACCEPTANCE = option(
     "--acceptance",
     "RATE",
     TRACE,
-    "In place of a trace: a mean acceptance rate alone. Gives the range of all texts with it for each k.",
+    "In place of a trace or counts: an acceptance rate alone, such as 80%. predict gives the range of all texts "
+    "with that mean; why takes accepted over drafted tokens.",
 )
 COUNTED_K = option(
     "--counted-k",

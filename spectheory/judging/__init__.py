@@ -6,6 +6,7 @@ from spectheory.judging.compared import compare
 from spectheory.judging.difference import Change, Difference
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
+from spectheory.judging.slow.why import Why, why
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "OutputTest",
     "RunNoise",
     "Standing",
+    "Why",
     "compare",
     "gate",
     "judge",
     "noise",
+    "why",
 ]

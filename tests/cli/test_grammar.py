@@ -38,6 +38,7 @@ SINGLE = {
     "compare": {"--k", "--rule"},
     "gate": {"--rule"},
     "noise": {"--k", "--rule"},
+    "why": {"--k", "--rule"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
 OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}
