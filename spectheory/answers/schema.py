@@ -30,6 +30,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "comparison": (judged.DifferenceJson, "compare"),
     "counters": (counts.CountersJson, "counters"),
     "doctor": (doctor.DoctorJson, "doctor"),
+    "elsewhere": (prediction.ElsewhereJson, "predict --drafting"),
     "engines": (judged.EnginesJson, "validate --engine"),
     "export": (plan.ExportJson, "plan --export"),
     "figure": (simulated.FigureJson, "data of a figure"),

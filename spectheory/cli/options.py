@@ -169,6 +169,8 @@ class PredictOptions(Question):
     acceptance: Annotated[float | None, the.ACCEPTANCE] = None
     counted_k: Annotated[int | None, the.COUNTED_K] = None
     what_if: Annotated[list[str] | None, the.WHAT_IF] = None
+    drafting: Annotated[list[str] | None, the.DRAFTING] = None
+    remote_latency: Annotated[float, the.REMOTE_LATENCY] = 0.0
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     engine: Annotated[list[str] | None, the.ENGINE] = None
     bias: Annotated[list[float] | None, the.BIAS] = None

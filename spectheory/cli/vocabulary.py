@@ -166,6 +166,20 @@ WHAT_IF = option(
     "What would change: draft-kl=-10% (a better draft), c=0.05..0.4 (its cost), prompts=2% (prompts for an interval "
     "of ±2%). Gives these answers alone; counts and rates take c.",
 )
+DRAFTING = option(
+    "--drafting",
+    "WHERE",
+    COST,
+    "Where drafts are made: in-turn, remote, ahead:N (during verification, for the N likeliest outcomes), ahead:NxALL "
+    "(N tokens after any number of accepted drafts), parallel:N (without a pause, for N targets). Gives these answers "
+    "alone.",
+)
+REMOTE_LATENCY = option(
+    "--remote-latency",
+    "TIME",
+    COST,
+    "Time of a message between draft and target, one way: seconds, with --c target steps; with --drafting.",
+)
 WHERE = option(
     "--where",
     "",

@@ -44,6 +44,7 @@ class Asked:
 ASKED = [
     Asked("acceptance", ("predict", "--acceptance", 0.8, "--c", 0.05, "--k-max", 3)),
     Asked("what_if", ("predict", "FOLDER/small", *CHANGES, "--c", 0.1, "--k-max", 2)),
+    Asked("elsewhere", ("predict", "FOLDER/full", "--c", 0.1, "--drafting", "ahead:4", "--drafting", "parallel:2")),
     Asked("samples", ("samples",)),
     Asked("comparison", ("compare", "FOLDER/full", "FOLDER/full", "--k", 2)),
     Asked("gate", ("gate", LOG, "--expect", LOG)),
