@@ -53,8 +53,9 @@ class Outcomes:
         ended = np.zeros((len(trace.lengths), k + 1, MOST_RANKED + 1))
         for j in range(k + 1):
             inside = np.flatnonzero(left > j + 1)
-            np.add.at(ended, (of_text[inside], j, rank[inside + j]), starts.visits[inside] * moves[inside, j])
-        calls = np.bincount(of_text, starts.visits, len(trace.lengths))
+            places = (of_text[inside], np.full(len(inside), j), rank[inside + j])
+            np.add.at(ended, places, starts.visits[inside] * moves[inside, j])
+        calls = np.asarray(np.bincount(of_text, starts.visits, len(trace.lengths)), np.float64)
         drawn = "first" if rule.drafts == "chosen" else "drawn"
         return cls(ended, calls, drawn if isinstance(rule, PositionRule) else "any")
 

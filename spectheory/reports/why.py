@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spectheory.answers.judged import WhyJson
+from spectheory.intervals import Interval
 from spectheory.judging.slow.case import quotient
 from spectheory.judging.slow.why import Why
 from spectheory.reports.base import Brief, Report
@@ -82,7 +83,7 @@ def _causes(answer: Why) -> Table:
     return Table.of("Causes, the largest first", columns, answer.causes)
 
 
-def _rates(rates: list[tuple[str, object, object]]) -> Table:
+def _rates(rates: list[tuple[str, Interval, Interval]]) -> Table:
     columns = [
         Column("if the rate is", kind="words", at=lambda row: row[0]),
         Column("tokens per call", at=lambda row: row[1]),

@@ -133,6 +133,8 @@ C5_TEXT = Entry(
         "given the text, each draft is right with a probability of its own, independent from token to token",
         "passes take constant times; at least t_target/(l t_draft) targets, a whole number of them",
     ),
+    calculators=("spectheory.prediction.parallel.parallel_seconds",),
+    without={"search": "the texts of a grid are enumerated in fractions"},
     evidence=(
         proof("by the mean alone, and the number of targets", RUNS),
         exact(
@@ -179,7 +181,8 @@ def decoded(
     target: Model, draft: Model, proposed: Model, k: int, length: int, number: int
 ) -> dict[Prefix, tuple[Fraction, Fraction]]:
     """By text its probability, and that times the expected calls that ended as predicted."""
-    running, law = {(): (Fraction(1), Fraction(0))}, dict[Prefix, tuple[Fraction, Fraction]]()
+    running: dict[Prefix, tuple[Fraction, Fraction]] = {(): (Fraction(1), Fraction(0))}
+    law = dict[Prefix, tuple[Fraction, Fraction]]()
     while running:
         later = dict[Prefix, tuple[Fraction, Fraction]]()
         for prefix, (weight, hits) in running.items():
@@ -324,6 +327,7 @@ C5_AHEAD = Entry(
     latex=r"\sum_m e(m)\,1[r_m\le g]\le\text{hits}\le\sum_m e_{rej}(m)\,1[r_m\le g+1]+e_{full}(m)\,1[r_m\le g]",
     source=("kumar2026",),
     assumptions=("the draft's pmfs are functions of the text alone", "the last call of a text predicts nothing"),
+    calculators=("spectheory.prediction.elsewhere.elsewhere",),
     without={"search": "the bounds hold text by text; every text of random models is enumerated instead"},
     evidence=(
         proof("the time of a call, and the place of a token without a refused one", CYCLE),

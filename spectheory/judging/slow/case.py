@@ -29,8 +29,8 @@ def minus(one: Interval, *others: Interval) -> Interval:
 
 def quotient(one: Interval, other: Interval) -> Interval:
     """A ratio of positive values whose errors are independent or unknown: an outer range."""
-    ends = one.low / other.high, one.best / other.best, one.high / other.low
-    return Interval(*ends, weakest(one.kind, other.kind))
+    kind = weakest(one.kind, other.kind)
+    return Interval(one.low / other.high, one.best / other.best, one.high / other.low, kind)
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,8 @@ class Case:
     def without(self, steps: Interval) -> Interval:
         """The speed-up if a call took so many plain steps less."""
         call = self.call.best
-        factors = [call / max(call - each, 1e-9 * call) for each in (steps.low, steps.best, steps.high)]
-        return self.speedup * Interval(*factors, weakest(steps.kind, self.speedup.kind))
+        low, best, high = (call / max(call - each, 1e-9 * call) for each in (steps.low, steps.best, steps.high))
+        return self.speedup * Interval(low, best, high, weakest(steps.kind, self.speedup.kind))
 
     def matters(self, steps: Interval) -> bool:
         """Whether a call without these plain steps is surely shorter by :data:`LEAST`."""

@@ -78,9 +78,9 @@ def readings_of_rate(rate: Interval, k: int) -> list[tuple[str, Interval]]:
     """
     from spectheory.cost import iid_tokens_per_call
 
-    ends = [iid_tokens_per_call(min(each, 1.0), k) for each in (rate.low, rate.best, rate.high)]
+    low, best, high = (iid_tokens_per_call(min(each, 1.0), k) for each in (rate.low, rate.best, rate.high))
     return [
         ("accepted of drafted tokens", _times(rate, k, 1.0)),
         ("accepted tokens per call", _times(rate, 1, 1.0)),
-        ("each draft, i.i.d.", Interval(*ends, "estimate")),
+        ("each draft, i.i.d.", Interval(low, best, high, "estimate")),
     ]

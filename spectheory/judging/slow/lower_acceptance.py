@@ -13,17 +13,14 @@ def _look(case: Case) -> Found | None:
     tokens = case.difference.tokens
     if not (case.difference.differs(tokens) and tokens.difference.best < 0):
         return None
-    expected = Interval(*(case.tokens.best - end for end in _ends(tokens.difference)), "statistical")
-    without = case.speedup * quotient(expected, Interval.exact(case.tokens.best))
+    change, counted = tokens.difference, case.tokens.best
+    expected = Interval(counted - change.high, counted - change.best, counted - change.low, "statistical")
+    without = case.speedup * quotient(expected, Interval.exact(counted))
     said = (
         f"acceptance is lower than expected: {tokens.other:.2f} tokens per call counted, {tokens.one:.2f} expected"
         f" (p = {tokens.p:.2g})"
     )
     return Found(LOWER.name, said, without=without)
-
-
-def _ends(change: Interval) -> tuple[float, float, float]:
-    return change.high, change.best, change.low
 
 
 LOWER = Reason("lower acceptance", "tokens per call are below what is expected, beyond noise", _look)

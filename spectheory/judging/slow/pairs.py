@@ -87,7 +87,7 @@ class Pair:
     @property
     def apart(self) -> list[str]:
         """In what the loads of both runs differ, in words."""
-        loads = {
+        loads: dict[str, list[float]] = {
             "concurrency": [run.concurrency or 0 for run in (self.plain, self.drafted)],
             "prompt tokens of a request": [run.input_tokens / run.completed for run in (self.plain, self.drafted)],
             "output tokens of a request": [run.output_tokens / run.completed for run in (self.plain, self.drafted)],

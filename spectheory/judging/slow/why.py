@@ -336,8 +336,8 @@ def _of_requests(case: Case, requests: tuple[int, int] | None) -> Case:
             )
         return decoding / left
 
-    ends = [alone(each) for each in (case.speedup.low, case.speedup.best, case.speedup.high)]
-    return replace(case, speedup=Interval(*ends, case.speedup.kind), whole=case.speedup)
+    low, best, high = (alone(each) for each in (case.speedup.low, case.speedup.best, case.speedup.high))
+    return replace(case, speedup=Interval(low, best, high, case.speedup.kind), whole=case.speedup)
 
 
 def _shares(case: Case, cost: CostModel | None) -> list[Share]:
