@@ -111,33 +111,44 @@ def elsewhere(
     >>> [(str(row.where), row.k, round(row.speedup.best, 2)) for row in answer.best]
     [('in-turn', 4, 2.78), ('parallel:5', 1, 4.55)]
     """
-    whole_trace, chosen, cost = given_trace(trace).in_memory(), path_rule(rule), a_cost(cost)
+    texts, chosen = given_trace(trace).in_memory(), path_rule(rule)
     places = [placement(words, link) for words in several("drafting", drafting, remedy='["ahead:8"] is one')]
-    ks = range(1, whole(argument("k_max"), k_max, most=LONGEST, remedy="16 is the default") + 1)
+    longest = whole(argument("k_max"), k_max, most=LONGEST, remedy="16 is the default")
+    cost = _checked(texts, chosen, places, a_cost(cost))
+    prompts, prefilled = Prompts(texts.texts), int(prefill_emits_token)
+    decoded = prompts.sum(texts.lengths - prefilled)
+    rows: list[list[Placed]] = [
+        [_parallel(texts, chosen, where, cost, prompts, prefilled)] if isinstance(where, Parallel) else []
+        for where in places
+    ]
+
+    def law_of(k: int) -> Outcomes:
+        return Outcomes.of(texts, chosen, k, prefill_emits_token=prefill_emits_token)
+
+    lengths = range(1, longest + 1) if [] in rows else ()
+    for law in map(law_of, lengths):
+        for where, of_place in zip(places, rows, strict=True):
+            if not isinstance(where, Parallel):
+                of_place += [row] if (row := _placed(where, law, cost, prompts, decoded)) else []
+    answer = Elsewhere(chosen.name, tuple(row for of_place in rows for row in of_place), (), prompts.count)
+    shown = next((row for row in answer.best if row.fan_out), None)
+    return replace(answer, outcomes=_by_length(law_of(shown.k), shown.fan_out)) if shown else answer
+
+
+def _checked(trace: Trace, rule: PathRule, places: Sequence[Placement], cost: CostModel) -> CostModel:
+    """Refuse costs, rules and traces that say nothing of drafting elsewhere."""
     if not isinstance(cost, PassCost | ConstantRatio):
         raise SettingError(
             f"the cost is {type(cost).__name__}", limit="drafting elsewhere needs times of passes", remedy="give c"
         )
-    check_ahead(whole_trace, chosen)
-    if any(isinstance(each, Ahead) for each in places) and not ranked(whole_trace):
+    check_ahead(trace, rule)
+    if any(isinstance(each, Ahead) for each in places) and not ranked(trace):
         raise TraceError(
             "the trace has no draft_rank",
             limit="which outcomes are predicted follows from the draft's order",
             remedy="measure the pair; in-turn, remote and parallel need log-probabilities alone",
         )
-    prompts, rows = Prompts(whole_trace.texts), list[Placed]()
-    calls = [each for each in places if not isinstance(each, Parallel)]
-    laws = [Outcomes.of(whole_trace, chosen, k, prefill_emits_token=prefill_emits_token) for k in ks if calls]
-    decoded = prompts.sum(whole_trace.lengths - int(prefill_emits_token))
-    for where in places:
-        if isinstance(where, Parallel):
-            rows.append(_parallel(whole_trace, chosen, where, cost, prompts, int(prefill_emits_token)))
-        else:
-            rows += [row for law in laws if (row := _placed(where, law, cost, prompts, decoded))]
-    answer = Elsewhere(chosen.name, tuple(rows), (), prompts.count)
-    shown = [row for row in answer.best if row.fan_out]
-    law_of = {law.k: law for law in laws}
-    return replace(answer, outcomes=_by_length(law_of[shown[0].k], shown[0].fan_out) if shown else ())
+    return cost
 
 
 def _placed(where: Placement, law: Outcomes, cost: CostModel, prompts: Prompts, decoded: Floats) -> Placed | None:

@@ -47,7 +47,7 @@ def parallel_seconds(
     whole("lookahead", lookahead, most=MOST_LOOKAHEAD, remedy="drafts of a target's pass")
     t_target, block, trip = times[0], lookahead * times[1], 2 * times[2]
     firsts = np.cumsum(lengths) - lengths
-    seconds, run = np.full(len(lengths), t_target), np.zeros((len(lengths), lookahead + 1))
+    seconds, run = np.where(lengths > 0, t_target, 0.0), np.zeros((len(lengths), lookahead + 1))
     run[:, 0] = 1.0  # by right drafts since the last wrong one: none, then 1..lookahead of the block under way
     for place in range(int(lengths.max(initial=1)) - 1):
         going = np.flatnonzero(lengths > place + 1)

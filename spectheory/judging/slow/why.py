@@ -185,7 +185,9 @@ def _of_numbers(
         raise SettingError(
             f"{argument(missing)} is not given",
             limit="tokens per call come from counts, a number, or an acceptance rate with k",
-            remedy=f"give {argument('tokens_per_call')}, or {argument('acceptance')} with {argument('k')}",
+            remedy=argument(
+                "give a number of tokens, or a rate with k", "give --tokens-per-call, or --acceptance with --k"
+            ),
         )
     rate = None if acceptance is None else _as_written(argument("acceptance"), acceptance, 0.0, 1.0)
     most = 1.0 + (k or MOST_DRAFTS)
