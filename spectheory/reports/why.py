@@ -76,7 +76,7 @@ def _shares(answer: Why) -> Table:
 
 def _causes(answer: Why) -> Table:
     columns = [
-        Column("cause", kind="words"),
+        Column("cause", kind="words", meaning="what takes the time, or makes the numbers doubtful"),
         Column("plain steps", at="steps", meaning="of a call"),
         Column("speed-up without it", "x", at="without", meaning="all else as it is"),
     ]
@@ -85,9 +85,11 @@ def _causes(answer: Why) -> Table:
 
 def _rates(rates: list[tuple[str, Interval, Interval]]) -> Table:
     columns = [
-        Column("if the rate is", kind="words", at=lambda row: row[0]),
+        Column(
+            "if the rate is", kind="words", at=lambda row: row[0], meaning="a way in which engines count acceptance"
+        ),
         Column("tokens per call", at=lambda row: row[1]),
-        Column("plain steps of a call", at=lambda row: row[2]),
+        Column("plain steps of a call", at=lambda row: row[2], meaning="these tokens over the speed-up"),
     ]
     note = "Output tokens over calls are tokens per call in every convention."
     return Table.of("What an acceptance rate may mean", columns, rates, [note])
@@ -101,6 +103,6 @@ def _pairs(answer: Why) -> Table:
         Column("context", digits=0, at="drafted.context", meaning="mean cached tokens"),
         Column("tokens per call", at="tokens"),
         Column("speed-up", "x", at="speedup", meaning="of decoding"),
-        Column("plain steps of a call", at="ratio"),
+        Column("plain steps of a call", at="ratio", meaning="time of a call over that of a plain step"),
     ]
     return Table.of("Timed runs", columns, answer.pairs)

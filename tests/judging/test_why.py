@@ -104,6 +104,7 @@ PLANTED: list[tuple[str, dict[str, Any]]] = [
     ("compute bound", {"runs": timed(affine(8e-3, 1e-5, 1e-9, 0.0, 1e-4, 3e-4, 0.0))}),
     ("long context", {"runs": timed(affine(8e-3, 1e-5, 1e-9, 0.0, 1e-4, 0.0, 3e-6), loads=((1, 100), (1, 4000)))}),
     ("unlike runs", {"runs": timed(FAST, loads=((1, 100),), ks=(0,)) + timed(FAST, loads=((16, 100),), ks=(3,))}),
+    ("unlike runs", {"tokens_per_call": 2.0, "k": K, "speedup": 3.5}),
     ("prefill", {"runs": timed(FAST, loads=((1, 100),), prefill=0.2)}),
     ("prefill", {"runs": timed(FAST, loads=((1, 100), (16, 100)), prefill=0.05, spread=30), "batch": 16}),
     ("prefill", {**on_card(SMALL, 1, 1024), "speedup": 1.5, "requests": (30_000, 200)}),

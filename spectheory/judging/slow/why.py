@@ -33,7 +33,7 @@ from spectheory.trace.calls import MOST_DRAFTS
 from spectheory.trace.counters import BenchRun, Counters, pooled
 
 REASONS: tuple[Reason, ...] = (
-    *(UNLIKE, CONVENTION, FEWER, LOWER),
+    *(CONVENTION, UNLIKE, FEWER, LOWER),
     *(EXPERTS, COMPUTE, CONTEXT, DRAFTING, OVERHEAD, PREFILL, BASELINE),
 )
 """What is looked for."""
