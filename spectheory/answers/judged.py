@@ -318,3 +318,55 @@ class WatchJson(Part, kw_only=True):
     alarms: Maybe[Annotated[list[Alarm], says("all of them")]] = UNSET
     restarts: Maybe[Annotated[Count, says("how often the counters began again")]] = UNSET
     best: Annotated[Best | None, says("null without costs")] = None
+
+
+class WhyJson(Part, kw_only=True):
+    """`spectheory why --json`."""
+
+    schema, has_headline = 1, True
+
+    class Share(Part):
+        """A part of a call."""
+
+        name: str
+        steps: Annotated[Interval, says("plain steps")]
+        source: str
+
+    class Cause(Part):
+        """A cause that is there."""
+
+        cause: str
+        sentence: str
+        steps: Annotated[Interval | None, says("plain steps of a call; null where it is no time of calls")]
+        without: Annotated[Interval | None, says("the speed-up without it; null where numbers are not comparable")]
+
+    class OfRate(Part):
+        """What an acceptance rate may mean."""
+
+        meaning: str
+        tokens_per_call: Interval
+        call: Annotated[Interval, says("plain steps of a call")]
+
+    class Timed(Part):
+        """Timed runs with and without drafts."""
+
+        run: Annotated[str, says("the run with drafts", "drafted.name")]
+        plain: Annotated[str, says("the plain run beside it", "plain.name")]
+        k: Annotated[Positive, says("drafts of a call", "drafted.k")]
+        concurrency: Annotated[int, says("requests at a time", "drafted.batch")]
+        context: Annotated[float, says("mean cached tokens", "drafted.context")]
+        tokens_per_call: Annotated[Interval, says("output tokens of a call", "tokens")]
+        speedup: Annotated[Interval, says("of decoding")]
+        call: Annotated[float, says("plain steps of a call", "ratio")]
+
+    k: Annotated[Positive | None, says("drafts of a call as set", "case.k")]
+    tokens_per_call: Annotated[Interval, says("tokens per call", "case.tokens")]
+    speedup: Annotated[Interval, says("over plain decoding, of decoding alone", "case.speedup")]
+    whole: Annotated[Interval | None, says("speed-up of whole requests, where it is another", "case.whole")]
+    call: Annotated[Interval, says("time of a call in plain steps", "case.call")]
+    as_expected: Annotated[bool | None, says("whether tokens per call are; null where nothing was expected")]
+    expected: Annotated[float | None, says("tokens per call, with --expect")]
+    shares: Annotated[list[Share], says("what a call's time is made of; the last one is what remains")]
+    causes: Annotated[list[Cause], says("doubtful numbers first, then by how far each moves the speed-up")]
+    rate_readings: Annotated[list[OfRate], says("what an acceptance rate may mean, where it stands alone")]
+    pairs: Annotated[list[Timed], says("timed runs, the one that is explained first")]

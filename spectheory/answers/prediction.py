@@ -278,3 +278,34 @@ class WhatIfJson(Part, kw_only=True):
     prompts: Maybe[Annotated[Prompts, says("with prompts=SHARE%")]] = UNSET
     drafts: Maybe[Annotated[list[Draft], says("with draft-kl=-SHARE%")]] = UNSET
     remarks: Annotated[list[str], says("what the trace does not know, a sentence each")]
+
+
+class ElsewhereJson(Part, kw_only=True):
+    """`spectheory predict --drafting … --json` and `elsewhere.json`."""
+
+    schema, has_headline = 1, True
+
+    class Row(Part):
+        """A placement at one k."""
+
+        drafting: Annotated[str, says("where drafts are made", "where")]
+        link: Annotated[float, says("time of a message, one way", "where.link")]
+        k: Annotated[Positive, says("drafts of a call; of parallel drafting its lookahead")]
+        speedup: Annotated[Interval, says("over plain decoding on the same target")]
+        tokens_per_call: Annotated[Interval | None, says("null of parallel drafting, which waits for no call")]
+        hits: Annotated[Interval | None, says("share of predicted outcomes; of parallel drafting of right drafts")]
+        fan_out: Annotated[list[Count], says("predicted tokens after 0, 1, ..., k accepted drafts")]
+
+    class ByLength(Part):
+        """Calls by how they end."""
+
+        accepted: Count
+        share: Annotated[float, says("of calls, the last ones of texts excepted")]
+        guesses: Annotated[Count, says("predicted tokens")]
+        hits: Annotated[Interval, says("share of these calls that were predicted")]
+
+    rule: Annotated[str, says("verification rule")]
+    best: Annotated[list[Row], says("the fastest k of each placement")]
+    rows: Annotated[list[Row], says("every placement and k")]
+    outcomes: Annotated[list[ByLength], says("of the best that drafts ahead; empty without")]
+    prompts: Annotated[Count, says("prompts that the intervals rest on")]

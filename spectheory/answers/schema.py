@@ -31,6 +31,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "comparison": (judged.DifferenceJson, "compare"),
     "counters": (counts.CountersJson, "counters"),
     "doctor": (doctor.DoctorJson, "doctor"),
+    "elsewhere": (prediction.ElsewhereJson, "predict --drafting"),
     "engines": (judged.EnginesJson, "validate --engine"),
     "export": (plan.ExportJson, "plan --export"),
     "figure": (simulated.FigureJson, "data of a figure"),
@@ -58,6 +59,7 @@ _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "validation": (judged.ValidationJson, "validate"),
     "watch": (judged.WatchJson, "watch, one a line"),
     "what_if": (prediction.WhatIfJson, "predict --what-if"),
+    "why": (judged.WhyJson, "why"),
 }
 """By its name: the type of an answer or file, and the title of its schema."""
 _HEADLINE = {

@@ -56,6 +56,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("spectheory watch URL --expect counts/ --out seen/ --listen 9400", "kept on disk, and for Prometheus"),
         ("spectheory watch URL --expect trace/ --for 8h --exit-on-alarm", "status 1 when acceptance falls"),
     ),
+    "why": (
+        ("spectheory why --speedup 1.05 --acceptance 85% --k 3", "accepted, and no faster: what does a call cost?"),
+        ("spectheory why served/ --speedup 1.2 --c 0.05 --expect trace/", "from an engine's counts"),
+        ("spectheory why --bench runs", "from timed runs with and without drafts"),
+    ),
     "validations": (
         ("spectheory validations validated/ --out page/", "one run as a page"),
         ("spectheory validations one/ two/ --out page/", "two runs"),

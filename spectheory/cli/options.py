@@ -9,6 +9,8 @@ from typing import Annotated
 from typer import Argument
 
 from spectheory.cli import vocabulary as the
+from spectheory.cli.roofline_options import OF_ROOFLINES as OF_ROOFLINES
+from spectheory.cli.roofline_options import RooflineOptions as RooflineOptions
 from spectheory.cli.vocabulary import shown
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
@@ -167,6 +169,8 @@ class PredictOptions(Question):
     acceptance: Annotated[float | None, the.ACCEPTANCE] = None
     counted_k: Annotated[int | None, the.COUNTED_K] = None
     what_if: Annotated[list[str] | None, the.WHAT_IF] = None
+    drafting: Annotated[list[str] | None, the.DRAFTING] = None
+    remote_latency: Annotated[float, the.REMOTE_LATENCY] = 0.0
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
     engine: Annotated[list[str] | None, the.ENGINE] = None
     bias: Annotated[list[float] | None, the.BIAS] = None
@@ -178,7 +182,7 @@ class PredictOptions(Question):
 
 
 @dataclass(frozen=True)
-class PlanOptions(Question):
+class PlanOptions(RooflineOptions, Question):
     """Plan a deployment: the fastest draft, rule and shape.
 
     Also prints break-even values and settings to paste into engines. Without a trace, the built-in drafts are measured.
@@ -187,34 +191,11 @@ class PlanOptions(Question):
     traces: Annotated[list[str] | None, the.TRACES] = None
     nodes: Annotated[int, the.NODES_MAX] = 32
     engine: Annotated[list[str] | None, the.ENGINE] = None
-    hardware: Annotated[str | None, the.HARDWARE] = None
-    target_architecture: Annotated[Path | None, the.TARGET_ARCHITECTURE] = None
-    draft_architecture: Annotated[list[str] | None, the.DRAFT_ARCHITECTURE] = None
-    weights: Annotated[str, the.WEIGHTS] = "bf16"
-    draft_weights: Annotated[str | None, shown(the.DRAFT_WEIGHTS, "as --weights")] = None
-    kv_cache: Annotated[str, the.KV_CACHE] = "bf16"
-    peak: Annotated[str | None, shown(the.PEAK, "as --weights where it has one, else bf16")] = None
-    devices: Annotated[int, the.DEVICES] = 1
-    link_latency: Annotated[float, the.LINK_LATENCY] = 0.0
-    overhead: Annotated[float, the.OVERHEAD] = 0.0
-    batch: Annotated[list[int] | None, shown(the.BATCH, 1, 2, 4, 8, 16, 32, 64, 128, 256)] = None
-    context: Annotated[list[int] | None, shown(the.CONTEXT, 1024)] = None
-    prompt_tokens: Annotated[int | None, the.PROMPT_TOKENS] = None
-    output_tokens: Annotated[int | None, the.OUTPUT_TOKENS] = None
-    tpot: Annotated[float | None, the.TPOT] = None
-    ttft: Annotated[float | None, the.TTFT] = None
     bench: Annotated[list[Path] | None, the.BENCH] = None
     steps: Annotated[Path | None, the.STEPS] = None
     budget: Annotated[bool, the.BUDGET] = False
     graph_size: Annotated[list[int] | None, shown(the.GRAPH_SIZE, "those of vLLM: 1, 2, 4, 8, 16, 24, ...")] = None
     export: Annotated[str | None, the.EXPORT] = None
-
-
-OF_ROOFLINES = (
-    *("target_architecture", "draft_architecture", "weights", "draft_weights", "kv_cache", "peak", "overhead"),
-    *("devices", "link_latency", "batch", "context", "prompt_tokens", "output_tokens", "tpot", "ttft"),
-)
-"""Options that go with ``--hardware``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +280,32 @@ class GateOptions:
     rule: Annotated[str, the.RULE] = "token"
     alarm: Annotated[float, the.ALARM] = 1e-3
     json: Annotated[bool, the.JSON] = False
+    all: Annotated[bool, the.ALL] = False
+    explain: Annotated[bool, the.EXPLAIN] = False
+
+
+@dataclass(frozen=True)
+class WhyOptions(RooflineOptions):
+    """Say why speculation is no faster: what a call costs in plain steps, what explains it, and the causes.
+
+    From an engine's counts and its speed-up, from two numbers, or from timed runs with and without speculation.
+    """
+
+    counts: Annotated[Path | None, the.COUNTED] = None
+    speedup: Annotated[float | None, the.SPEEDUP] = None
+    tokens_per_call: Annotated[float | None, the.TOKENS_PER_CALL] = None
+    acceptance: Annotated[float | None, the.ACCEPTANCE] = None
+    k: Annotated[int | None, shown(the.K, "as counted")] = None
+    bench: Annotated[list[Path] | None, the.BENCH] = None
+    expect: Annotated[Path | None, the.EXPECT] = None
+    rule: Annotated[str, the.RULE] = "token"
+    c: Annotated[float | None, the.C] = None
+    latency: Annotated[Path | None, the.LATENCY] = None
+    plain_tpot: Annotated[float | None, the.PLAIN_TPOT] = None
+    batch: Annotated[list[int] | None, shown(the.BATCH, 1)] = None
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
+    report: Annotated[Path | None, the.REPORT] = None
     all: Annotated[bool, the.ALL] = False
     explain: Annotated[bool, the.EXPLAIN] = False
 

@@ -27,6 +27,7 @@ from spectheory.cli.options import (
     MeasuringOptions,
     PairOptions,
     PlanOptions,
+    RooflineOptions,
     TextOptions,
     recorded_files,
 )
@@ -100,7 +101,7 @@ def run_plan(question: PlanOptions) -> None:
             k_max=question.k_max,
             nodes=question.nodes,
             passes_alone=question.passes_alone,
-            load=_load_of(question),
+            load=load_of(question),
             engines=question.engine,
         )
     remark_engines_left_out(question.engine, answer.engines)
@@ -133,8 +134,8 @@ def _costs_of_counts(question: PlanOptions) -> tuple[Roofline, Load] | None:
     if question.hardware is None:
         return None
     draft = question.draft_architecture
-    sizes = _read_config(_architecture_of(draft, "counts")) if draft else None
-    return _roofline(question, sizes), _load_of(question)
+    sizes = read_config(architecture_of(draft, "counts")) if draft else None
+    return roofline_of(question, sizes), load_of(question)
 
 
 def _export(question: PlanOptions) -> None:
@@ -266,10 +267,11 @@ def _check_costs(question: PlanOptions) -> None:
             remedy="leave it out",
         )
     if question.hardware is not None:
-        _check_hardware(question)
+        check_hardware(question)
 
 
-def _check_hardware(question: PlanOptions) -> None:
+def check_hardware(question: RooflineOptions) -> None:
+    """Refuse an accelerator that is unknown, or sizes and loads that no roofline takes."""
     Accelerator.named(question.hardware or "")
     if question.link_latency and question.devices == 1:
         raise SettingError(
@@ -297,7 +299,7 @@ def _cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: T
     if question.c is not None:
         return ConstantRatio(question.c)
     if question.hardware is not None:
-        return _roofline(question, _draft_config(question, name, trace))
+        return roofline_of(question, _draft_config(question, name, trace))
     beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
     file = question.latency or beside
     if file is None or not (question.latency or file.exists()):
@@ -309,16 +311,16 @@ def _cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: T
     return read_latencies(file, trace.provenance)
 
 
-def _roofline(question: PlanOptions, draft: Mapping[str, Any] | None) -> Roofline:
+def roofline_of(question: RooflineOptions, draft: Mapping[str, Any] | None) -> Roofline:
     """The roofline that is asked for, with the draft of this config; free drafts without one."""
     assert question.hardware is not None
     assert question.target_architecture is not None
-    card, load = Accelerator.named(question.hardware), _load_of(question)
+    card, load = Accelerator.named(question.hardware), load_of(question)
     weights = [question.weights, question.draft_weights or question.weights]
     peaks = [question.peak or (stored if stored in card.peak else "bf16") for stored in weights]
     target, drafting = (
         ModelShape.from_config(config, weights=stored, kv_cache=question.kv_cache) if config else None
-        for config, stored in zip((_read_config(question.target_architecture), draft), weights, strict=True)
+        for config, stored in zip((read_config(question.target_architecture), draft), weights, strict=True)
     )
     assert target is not None
     return Roofline(
@@ -333,7 +335,7 @@ def _roofline(question: PlanOptions, draft: Mapping[str, Any] | None) -> Rooflin
     )
 
 
-def _load_of(question: PlanOptions) -> Load:
+def load_of(question: RooflineOptions) -> Load:
     """The load that is asked about."""
     return Load(
         batches=question.batch or BATCHES,
@@ -345,7 +347,7 @@ def _load_of(question: PlanOptions) -> Load:
 def _draft_config(question: PlanOptions, name: str, trace: Trace) -> Mapping[str, Any] | None:
     """The draft's config; none where no draft is a model. That of MTP modules may be their model's."""
     path = _draft_architecture(question, name, trace)
-    config, draft = None if path is None else _read_config(path), trace.provenance.get("draft")
+    config, draft = None if path is None else read_config(path), trace.provenance.get("draft")
     native = config is not None and isinstance(draft, dict) and draft.get("kind") == NATIVE and MARK not in config
     return {MARK: NATIVE, "transformer_layer_config": config} if native else config
 
@@ -353,7 +355,7 @@ def _draft_config(question: PlanOptions, name: str, trace: Trace) -> Mapping[str
 def _draft_architecture(question: PlanOptions, name: str, trace: Trace) -> Path | None:
     """Where the draft's config is: an option, else the model that was measured; none where no draft is a model."""
     if question.draft_architecture:
-        return _architecture_of(question.draft_architecture, name)
+        return architecture_of(question.draft_architecture, name)
     sources = trace.provenance.get("sources")
     source = sources.get("draft") if isinstance(sources, dict) else None
     if isinstance(source, str) and (folder := Path(resolve(source))).is_dir():
@@ -367,7 +369,7 @@ def _draft_architecture(question: PlanOptions, name: str, trace: Trace) -> Path 
     )
 
 
-def _architecture_of(given: Sequence[str], name: str) -> Path:
+def architecture_of(given: Sequence[str], name: str) -> Path:
     """The draft's config: the only one, or the one of that name."""
     named = dict(entry.split("=", 1) for entry in given if "=" in entry)
     if name in named:
@@ -381,7 +383,7 @@ def _architecture_of(given: Sequence[str], name: str) -> Path:
     )
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
     """A model's config.json, or that of its folder; of a model with vision or sound the part about text."""
     file = path / "config.json" if path.is_dir() else path
     try:
@@ -471,7 +473,7 @@ def _draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
         free, how = free_part(trace), "--draft-architecture" if question.hardware else "--c"
         if dear := [each for each in drafts_of(trace) if each not in drafts_of(free)]:
             remark(f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give {how}")
-        return Draft(name, free, _roofline(question, None) if question.hardware else ConstantRatio(0.0))
+        return Draft(name, free, roofline_of(question, None) if question.hardware else ConstantRatio(0.0))
     return Draft(name, trace, _cost_of(question, name, path, trace))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder, remark
+from spectheory.cli.elsewhere import check_drafting, show_elsewhere
 from spectheory.cli.inputs import (
     checked_rules,
     in_commands,
@@ -88,6 +89,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     files = recorded_files(question)
     if question.what_if:
         check_what_if(question, recorded=bool(files))
+    if question.drafting or question.remote_latency:
+        check_drafting(question, recorded=bool(files))
     evidence = read_files(files) if files else None
     if evidence is not None and not isinstance(evidence, Trace):
         return show_readings(question, {files[0].name: (files[0], evidence)}, "prediction")
@@ -102,6 +105,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
     if passes is None and (question.latency or file.exists()):
         passes = LatencyTable.read(file)
+    if question.drafting:
+        return show_elsewhere(question, rules, evidence, passes)
     if question.what_if:
         return show_of_trace(question, rules, evidence, passes, _asked(question))
     _show(question, pair, rules, evidence, passes, table=file)

@@ -59,6 +59,27 @@ EXPECT = option(
     'What is expected: a trace of like prompts, an earlier run, or JSON with "k" and "tokens_per_call".',
 )
 URL = Argument(metavar="URL", help="The server, such as http://localhost:8000; with or without /metrics.")
+COUNTED = Argument(
+    metavar="COUNTS",
+    help="What the engine counted: a log of calls, counters, or a trace read at --k; or the folder of one.",
+    show_default=False,
+)
+SPEEDUP = option(
+    "--speedup",
+    "FACTOR",
+    COST,
+    "Speed with drafts over speed without, at the same load: of decoding, or of whole "
+    "requests where their lengths are given.",
+)
+TOKENS_PER_CALL = option(
+    "--tokens-per-call",
+    "TOKENS",
+    TRACE,
+    "In place of counts: output tokens of a call, the recovered or bonus token too.",
+)
+PLAIN_TPOT = option(
+    "--plain-tpot", "MS", COST, "Time per output token without drafts: shows a slow baseline, with --hardware."
+)
 SPREAD = Argument(metavar="RUN", help="A trace, a log of calls, or counters; or the folder of one.")
 REQUESTS = option("--requests", "INT", TRACE, "Requests of a run.")
 CALLS = option("--calls", "INT", TRACE, "Instead of requests: calls of a run, or between two lines of a server's log.")
@@ -122,7 +143,8 @@ ACCEPTANCE = option(
     "--acceptance",
     "RATE",
     TRACE,
-    "In place of a trace: a mean acceptance rate alone. Gives the range of all texts with it for each k.",
+    "In place of a trace or counts: an acceptance rate alone, such as 80%. predict gives the range of all texts "
+    "with that mean; why takes accepted over drafted tokens.",
 )
 COUNTED_K = option(
     "--counted-k",
@@ -144,6 +166,20 @@ WHAT_IF = option(
     TRACE,
     "What would change: draft-kl=-10% (a better draft), c=0.05..0.4 (its cost), prompts=2% (prompts for an interval "
     "of ±2%). Gives these answers alone; counts and rates take c.",
+)
+DRAFTING = option(
+    "--drafting",
+    "WHERE",
+    COST,
+    "Where drafts are made: in-turn, remote, ahead:N (during verification, for the N likeliest outcomes), ahead:NxALL "
+    "(N tokens after any number of accepted drafts), parallel:N (without a pause, for N targets). Gives these answers "
+    "alone.",
+)
+REMOTE_LATENCY = option(
+    "--remote-latency",
+    "TIME",
+    COST,
+    "Time of a message between draft and target, one way: seconds, with --c target steps; with --drafting.",
 )
 WHERE = option(
     "--where",

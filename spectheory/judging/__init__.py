@@ -6,6 +6,7 @@ from spectheory.judging.compared import compare
 from spectheory.judging.difference import Change, Difference
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import OutputTest
+from spectheory.judging.slow.why import Why, why
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.judging.watching import Watch, Watched
 
@@ -21,8 +22,10 @@ __all__ = [
     "Standing",
     "Watch",
     "Watched",
+    "Why",
     "compare",
     "gate",
     "judge",
     "noise",
+    "why",
 ]

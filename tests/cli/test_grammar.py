@@ -39,6 +39,7 @@ SINGLE = {
     "gate": {"--rule"},
     "noise": {"--k", "--rule"},
     "watch": {"--k", "--rule"},
+    "why": {"--k", "--rule"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
 OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}

@@ -23,6 +23,8 @@ IDS = (
     *(f"Y{i}" for i in range(1, 8)),
     "§7",
     *(f"C{i}" for i in range(1, 6)),
+    "C5/text",
+    "C5/ahead",
     "§9",
     "§10",
     "§11",
@@ -52,6 +54,7 @@ SOURCES = {
     "B5": "pankratov2026",
     "C1": "leviathan2023",
     "C5": "timor2025",
+    "C5/text": "timor2025",
     **{f"Y{i}": "yin2024" for i in range(1, 7)},
 }
 """Whose statement it is, where it is one of a paper's."""
