@@ -33,7 +33,7 @@ from spectheory.cli.options import (
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
-from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost.head_config import MARK, NATIVE
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules, named_engines
