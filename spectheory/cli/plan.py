@@ -32,7 +32,8 @@ from spectheory.cli.options import (
 )
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
-from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
+from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline, Routing
+from spectheory.cost.config import stored_in
 from spectheory.cost.head_config import MARK, NATIVE
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
@@ -266,9 +267,9 @@ def _check_costs(question: PlanOptions) -> None:
 
 def _check_hardware(question: PlanOptions) -> None:
     Accelerator.named(question.hardware or "")
-    if question.link_latency and question.devices == 1:
+    if (question.link_latency or question.expert_parallel) and question.devices == 1:
         raise SettingError(
-            "--link-latency is given without --devices",
+            f"--{'link-latency' if question.link_latency else 'expert-parallel'} is given without --devices",
             limit="one device exchanges nothing",
             remedy="say how many with --devices, or leave it out",
         )
@@ -309,13 +310,16 @@ def _roofline(question: PlanOptions, draft: Mapping[str, Any] | None) -> Rooflin
     assert question.hardware is not None
     assert question.target_architecture is not None
     card, load = Accelerator.named(question.hardware), _load_of(question)
+    configs = _read_config(question.target_architecture), draft
     weights = [question.weights, question.draft_weights or question.weights]
-    peaks = [question.peak or (stored if stored in card.peak else "bf16") for stored in weights]
+    stored = [given or stored_in(config or {}).weights for given, config in zip(weights, configs, strict=True)]
+    peaks = [question.peak or (one if one in card.peak else "bf16") for one in stored]
     target, drafting = (
-        ModelShape.from_config(config, weights=stored, kv_cache=question.kv_cache) if config else None
-        for config, stored in zip((_read_config(question.target_architecture), draft), weights, strict=True)
+        ModelShape.from_config(config, weights=given, kv_cache=question.kv_cache) if config else None
+        for config, given in zip(configs, weights, strict=True)
     )
     assert target is not None
+    experts = target.routed[0][1].experts if target.routed else None
     return Roofline(
         target,
         drafting,
@@ -325,6 +329,8 @@ def _roofline(question: PlanOptions, draft: Mapping[str, Any] | None) -> Rooflin
         dtype=peaks[0],
         devices=question.devices,
         draft_dtype=peaks[1],
+        routing=Routing.read(question.routing, experts) if question.routing else None,
+        expert_parallel=question.expert_parallel,
     )
 
 
@@ -382,7 +388,8 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_text(file))
         if isinstance(content, dict):
-            content = content.get("text_config") or content
+            stored = {"quantization_config": content.get("quantization_config")}
+            content = stored | content["text_config"] if content.get("text_config") else content
         if not isinstance(content, dict):
             raise TypeError("no JSON object")
         return content

@@ -28,6 +28,8 @@ _ALWAYS_SHARED = frozenset({"llama4_text", "hunyuan_v1_moe"})
 """Types with one shared expert as wide as the others, which no field says."""
 _GLOBAL_HEADS = frozenset({"gemma4_text", "gemma4_unified_text"})
 """Types whose layers of full attention have heads of their own size."""
+_FULL_EVERY = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "llama4_text": 4, "gemma3_text": 6, "gemma4_text": 6}
+"""Every so many layers one attends to the whole context, where the config names no layers."""
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "indexed_attention", "attention")
 _FOUR_NORMS = frozenset({"gemma2", "gemma3_text", "glm4", "olmo_hybrid", "afmoe"})
 """Types with a norm after each part besides the one before it."""
@@ -150,13 +152,16 @@ def _mixer_kinds(config: Config, count: int) -> list[str]:
     if "full_attention_interval" in config:
         every = config.size("full_attention_interval")
         return ["linear_attention" if (i + 1) % every else "full_attention" for i in range(count)]
-    if "sliding_window_pattern" in config and type(config.get("sliding_window_pattern")) is int:
-        every = config.size("sliding_window_pattern")
-        return ["sliding_attention" if (i + 1) % every else "full_attention" for i in range(count)]
+    if pattern := config.where("hybrid_layer_pattern"):
+        return ["sliding_attention" if each else "full_attention" for each in pattern][:count]
     slides = config.get("sliding_window") and config.get("use_sliding_window") is not False
-    if config.kind in ("gemma2", "gpt_oss") and slides:
-        return ["full_attention" if i % 2 else "sliding_attention" for i in range(count)]
-    return ["sliding_attention" if slides else "full_attention"] * count
+    chunks = config.get("attention_chunk_size")
+    if not (slides or chunks):
+        return ["full_attention"] * count
+    pattern_of = config.get("sliding_window_pattern", _FULL_EVERY.get(config.kind))
+    every = pattern_of if type(pattern_of) is int and pattern_of > 0 else None
+    kind = "sliding_attention" if slides else "chunked_attention"
+    return ["full_attention" if every and (i + 1) % every == 0 else kind for i in range(count)]
 
 
 def _sparse(config: Config, count: int) -> list[bool]:
@@ -242,6 +247,8 @@ def _attention(config: Config, kind: str, *, stores: bool = True) -> Part:
             selected=config.size("index_topk") if "index_topk" in config else None,
         )
     kv_heads = config.size("num_key_value_heads") if "num_key_value_heads" in config else heads
+    if kind == "sliding_attention" and config.kind == "mimo_v2_flash":
+        kv_heads = config.size("swa_num_key_value_heads", 8)
     head_dim = config.size("head_dim") if "head_dim" in config else _head_dim(config, heads)
     apart = kind == "full_attention" and config.kind in _GLOBAL_HEADS
     wide = apart and "per_layer_config" not in config

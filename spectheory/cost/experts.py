@@ -1,4 +1,4 @@
-"""C6: how many experts several tokens touch together: bounds for any routes, and counts of a routing log."""
+"""C7: how many experts several tokens touch together: bounds for any routes, and counts of a routing log."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _REMEDY = "record it again, or see docs/formats.md"
 
 
 def distinct_experts(experts: int, chosen: int, tokens: int, batch: int = 1) -> Interval:
-    r"""Mean number of distinct experts that a pass touches in a layer (C6; bounds for one sequence, else an estimate).
+    r"""Mean number of distinct experts that a pass touches in a layer (C7; bounds for one sequence, else an estimate).
 
     With r of E experts for each token and m tokens,
 
     .. math:: r \le \mathbb E[\text{distinct}] \le E\,(1 - (1 - r/E)^m)
 
     The upper bound holds for i.i.d. routes, however skewed, and where tokens route alike, as neighbours do; it fails
-    only where tokens avoid the experts of others. `best` is midway. For `batch` sequences of `tokens` tokens each the ends
-    are of independent texts that use all experts equally: the tokens of a text all alike, or independent too.
+    only where tokens avoid the experts of others. `best` is midway. For `batch` sequences of `tokens` tokens each the
+    ends are of independent texts that use all experts equally: the tokens of a text all alike, or independent too.
 
     Examples
     --------
@@ -60,7 +60,7 @@ Touched = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """A routing log: the experts of every token of some texts, in every layer with experts (C6).
+    """A routing log: the experts of every token of some texts, in every layer with experts (C7).
 
     `texts` are arrays of expert numbers, ``[tokens, layers, r]`` each, with r different experts of a token in a layer.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from spectheory.cost.fields import Config
 from spectheory.cost.layers import Recurrence
@@ -68,7 +68,12 @@ def _delta_net(config: Config) -> Recurrence:
 
 def _kimi(config: Config) -> Recurrence:
     """Kimi delta attention: a decay of each channel and an output gate, of rank head_dim each."""
-    hidden, heads, width = config.size("hidden_size"), config.size("linear_num_heads"), config.size("linear_head_dim")
+    hidden, own = config.size("hidden_size"), config.values.get("linear_attn_config")
+    if isinstance(own, Mapping):
+        names = {"linear_num_heads": "num_heads", "linear_head_dim": "head_dim"}
+        names["linear_conv_kernel_dim"] = "short_conv_kernel_size"
+        config = Config({name: own.get(other) for name, other in names.items()})
+    heads, width = config.size("linear_num_heads"), config.size("linear_head_dim")
     kernel, inner = config.size("linear_conv_kernel_dim"), heads * width
     low_rank = 2 * width * (hidden + inner)
     matrices = 4 * hidden * inner + low_rank + hidden * heads + 3 * inner * kernel

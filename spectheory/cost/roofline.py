@@ -47,7 +47,7 @@ class ExpertTime:
     routing: Routing | None = None
 
     def distinct(self, tokens: float, batch: float) -> float:
-        """Distinct experts of a layer, by a log or between the bounds of C6; concave in `batch`."""
+        """Distinct experts of a layer, by a log or between the bounds of C7; concave in `batch`."""
         if self.routing is not None and tokens == int(tokens):
             return self.routing.distinct(int(tokens), batch)
         apart, same = (independent(self.experts, self.chosen, count) for count in (tokens * batch, batch))
