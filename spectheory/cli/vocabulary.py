@@ -266,6 +266,9 @@ NGRAM = option(
     TEXT,
     "Also replay an n-gram draft of an engine: ngram-vllm:min=1,max=3; several values make a grid, max=2|3.",
 )
+EXPERTS = option(
+    "--experts", "", TEXT, "Also write routing.npz: the experts of the target that each token is routed to."
+)
 BETTER_DRAFTS = option(
     "--better-drafts", "", TEXT, "Also record what `predict --what-if draft-kl=-10%` needs for its geometric path."
 )

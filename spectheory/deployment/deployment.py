@@ -13,8 +13,8 @@ from spectheory.cost import Roofline
 from spectheory.deployment.batches import BatchChoice, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft, all_drafts
-from spectheory.deployment.experts import ExpertReading, expert_reading
 from spectheory.deployment.engines import EngineSettings, check_one_names_rules, engine_settings, fastest_of_each
+from spectheory.deployment.experts import ExpertReading, expert_reading
 from spectheory.deployment.load import Load, LoadAnswer, under_load
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.mismatch import mismatches
