@@ -220,7 +220,7 @@ class ModelShape:
         1552.000 to 2218.000 [1552.000, 2884.000]
         """
         instance("routing", routing, Routing | None, remedy="Routing.read makes one")
-        read = [self.read_bytes] * 3
+        low = best = high = self.read_bytes
         kinds: list[Kind] = ["exact"]
         for count, part in self.routed:
             found = distinct_experts(part.experts, part.chosen, tokens, batch)
@@ -228,9 +228,9 @@ class ModelShape:
                 value = routing.distinct(tokens, batch)
                 found = Interval.exact(value) if batch == 1 else Interval.estimate(value)
             each = count * self.bytes_of_expert(part)
-            read = [sum_ + each * end for sum_, end in zip(read, (found.low, found.best, found.high), strict=True)]
+            low, best, high = low + each * found.low, best + each * found.best, high + each * found.high
             kinds.append(found.kind)
-        return Interval(*read, weakest(*kinds))
+        return Interval(low, best, high, weakest(*kinds))
 
     @property
     def _each_output(self) -> float:

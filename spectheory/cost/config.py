@@ -94,7 +94,7 @@ def shape_of(config: Config, layers: Sequence[Sequence[Part]]) -> dict[str, Any]
 
 def _looked_up(config: Config, layers: int) -> int:
     """Weights of tables that every layer looks a token up in."""
-    width = config.get("hidden_size_per_layer_input", 0)
+    width = config.count("hidden_size_per_layer_input")
     return layers * width * config.size("vocab_size_per_layer_input", config.size("vocab_size")) if width else 0
 
 
@@ -106,9 +106,15 @@ def layers_of(config: Config) -> list[list[Part]]:
     mixers = _mixer_kinds(config, count)
     sparse = _sparse(config, count)
     norms = 2 if config.kind in _FOUR_NORMS else 1
-    layers = []
+    layers: list[list[Part]] = []
+    if not len(mixers) == len(sparse) == count:
+        raise SettingError(
+            f"the config lists {min(len(mixers), len(sparse))} layers",
+            limit=f"needs one word for each of {count}",
+            remedy="check the config",
+        )
     for i, (kind, routed) in enumerate(zip(mixers, sparse, strict=True)):
-        stores = i < count - config.get("num_kv_shared_layers", 0)
+        stores = i < count - config.count("num_kv_shared_layers")
         at = config.at(i)
         parts = [*_mixers(at, kind, i, stores=stores), *_mlps(at, routed, wide=not stores)]
         layers.append([replace(part, norms=norms * part.norms) for part in parts])
@@ -142,7 +148,7 @@ def _mixer_kinds(config: Config, count: int) -> list[str]:
     if config.kind in ("mamba", "mamba2", "falcon_mamba"):
         return ["mamba"] * count
     if "attn_layer_period" in config:
-        period, offset = config.size("attn_layer_period"), config.get("attn_layer_offset", 0)
+        period, offset = config.size("attn_layer_period"), config.count("attn_layer_offset")
         return ["full_attention" if i % period == offset else "mamba" for i in range(count)]
     if config.kind == "bamba":
         return ["full_attention" if i in config.where("attn_layer_indices") else "mamba" for i in range(count)]
@@ -159,9 +165,9 @@ def _mixer_kinds(config: Config, count: int) -> list[str]:
     if not (slides or chunks):
         return ["full_attention"] * count
     pattern_of = config.get("sliding_window_pattern", _FULL_EVERY.get(config.kind))
-    every = pattern_of if type(pattern_of) is int and pattern_of > 0 else None
+    period = pattern_of if type(pattern_of) is int and pattern_of > 0 else None
     kind = "sliding_attention" if slides else "chunked_attention"
-    return ["full_attention" if every and (i + 1) % every == 0 else kind for i in range(count)]
+    return ["full_attention" if period and (i + 1) % period == 0 else kind for i in range(count)]
 
 
 def _sparse(config: Config, count: int) -> list[bool]:
@@ -170,8 +176,8 @@ def _sparse(config: Config, count: int) -> list[bool]:
         return [False] * count
     if listed := config.names("mlp_layer_types", count):
         return [word == "sparse" for word in listed]
-    if listed := config.where("moe_layers"):
-        return [i in listed for i in range(count)]
+    if places := config.where("moe_layers"):
+        return [i in places for i in range(count)]
     frequency = config.get("moe_layer_freq", 1)
     if isinstance(frequency, list):
         return [bool(each) for each in config.where("moe_layer_freq")][:count] or [True] * count
@@ -296,7 +302,7 @@ def _mlps(config: Config, sparse: bool, *, wide: bool = False) -> list[Part]:
     if "block_auto_adjust_ff_dim" in config and "conv_L_cache" in config:  # LFM2 rounds the width
         multiple = config.size("block_multiple_of", 256)
         width = -(-int(config.get("block_ffn_dim_multiplier", 1.0) * (2 * width // 3)) // multiple) * multiple
-    by_layer = 3 * config.size("hidden_size") * config.get("hidden_size_per_layer_input", 0)
+    by_layer = 3 * config.size("hidden_size") * config.count("hidden_size_per_layer_input")
     doubled = 2 if wide and config.get("use_double_wide_mlp") else 1
     dense = Mlp(intermediate=doubled * width, gated=gated, other=by_layer)
     return [dense, _experts(config, gated)] if sparse else [dense]
@@ -305,7 +311,7 @@ def _mlps(config: Config, sparse: bool, *, wide: bool = False) -> list[Part]:
 def _experts(config: Config, gated: bool) -> Part:
     """The mixture of experts of a layer, with its shared expert."""
     experts, chosen, width = (config.first(names) for names in (EXPERTS, CHOSEN, _WIDTH))
-    assert experts is not None
+    experts = config.size("n_routed_experts") if experts is None else experts
     chosen = config.size(CHOSEN[0]) if chosen is None else chosen
     width = config.size(_WIDTH[0]) if width is None else width
     if chosen > experts:

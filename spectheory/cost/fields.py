@@ -73,6 +73,10 @@ class Config:
             raise SettingError(f"{name} is {brief(value)}", limit=inside, remedy="check the config")
         return value
 
+    def count(self, key: str) -> int:
+        """A size that may be 0, as where it is missing."""
+        return self.size(key) if key in self else 0
+
     def names(self, key: str, count: int) -> list[str]:
         """A list with one word for each layer; empty if there is none."""
         listed = self.values.get(key)

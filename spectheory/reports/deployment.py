@@ -83,15 +83,12 @@ def _reads(answer: Deployment) -> list[str]:
         return []
     low, high = (f"{end:.1f}" for end in (reading.ratio.low, reading.ratio.high))
     times = low if low == high else f"{low} to {high}"
-    of = f" of {reading.batch} sequences each" if reading.batch > 1 else ""
-    lines = [f"Verifying {reading.tokens} tokens{of} reads {times} times the weights of one token (experts)"]
-    lines[0] += f", for {point(answer.ranking.best.prediction.tokens_per_call)} tokens per call"
-    if answer.ranking.best.verdict == DO_NOT:
-        lines[0] += ": speculation loses"
-    elif speedup.low < 1:
-        lines[0] += ": speculation may lose"
-    if not reading.logged and low != high and speedup.low < 1 < speedup.high:
-        lines.append("Its own routes decide: measure --experts, then plan --routing measured/routing.npz")
+    of, one = (f" of {reading.batch} sequences", "each") if reading.batch > 1 else ("", "token")
+    lines = [f"Verifying {reading.tokens} tokens{of} reads {times} times the weights of one {one} (experts)"]
+    loses = answer.ranking.best.verdict == DO_NOT
+    if loses or speedup.low < 1:
+        known = "" if reading.logged or low == high else ": measure --experts, plan --routing say by how much"
+        lines.append(f"So speculation {'loses' if loses else 'may lose'}{known}")
     return lines
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +38,7 @@ MIXTURE = ModelShape(2048, 151936, PARTS)
 """The sizes of Qwen3-30B-A3B."""
 DRAFT = ModelShape.dense(28, 1024, 3072, heads=16, kv_heads=8, head_dim=128, vocabulary=151936, tied=True)
 ROUNDING = 1e-12
+FACTS = json.loads((Path(__file__).parent / "published_targets.json").read_text(encoding="utf-8"))
 
 
 def test_bytes_of_a_pass_by_hand() -> None:
@@ -236,3 +241,18 @@ def test_formats_of_the_config() -> None:
     with pytest.raises(SettingError, match="known formats are fp32, bf16"):
         ModelShape.from_config(base | {"quantization_config": {"quant_method": "vptq"}})
     assert Mlp(intermediate=3).weights(5) == 45
+
+
+STRANGE = (None, 0, -1, 1.5, "x", [], {}, [7], [None], True, 10**400, math.nan)
+
+
+def test_strange_configs_are_refused_in_one_line() -> None:
+    """Every field of every published configuration, replaced by what it should not be."""
+    said = 0
+    for fact in FACTS.values():
+        for name, value in itertools.product(fact["config"], STRANGE):
+            with contextlib.suppress(SettingError):
+                ModelShape.from_config(fact["config"] | {name: value})
+                continue
+            said += 1
+    assert said > 500
