@@ -164,10 +164,10 @@ def _mixer_kinds(config: Config, count: int) -> list[str]:
     chunks = config.get("attention_chunk_size")
     if not (slides or chunks):
         return ["full_attention"] * count
-    pattern_of = config.get("sliding_window_pattern", _FULL_EVERY.get(config.kind))
-    period = pattern_of if type(pattern_of) is int and pattern_of > 0 else None
+    said = config.get("sliding_window_pattern", _FULL_EVERY.get(config.kind))
+    apart = said if type(said) is int and said > 0 else None
     kind = "sliding_attention" if slides else "chunked_attention"
-    return ["full_attention" if period and (i + 1) % period == 0 else kind for i in range(count)]
+    return ["full_attention" if apart and (i + 1) % apart == 0 else kind for i in range(count)]
 
 
 def _sparse(config: Config, count: int) -> list[bool]:

@@ -38,7 +38,7 @@ def expert_reading(cost: object, tokens: int) -> ExpertReading | None:
     else:
         value = cost.routing.distinct(tokens, cost.batch)
         distinct = Interval.exact(value) if cost.batch == 1 else Interval.estimate(value)
-    ratio = Interval(*(end / one.best for end in (many.low, many.best, many.high)), many.kind)
+    ratio = Interval(many.low / one.best, many.best / one.best, many.high / one.best, many.kind)
     return ExpertReading(
         tokens=tokens,
         batch=cost.batch,

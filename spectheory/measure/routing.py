@@ -19,7 +19,7 @@ from spectheory.trace import Trace
 
 
 def record_routing(
-    model: Model, texts: Sequence[Tensor], skipped: Sequence[int] | None = None, on_progress: Callable[[], None] = int
+    model: Model, texts: Sequence[Tensor], skipped: Sequence[int] | None = None, on_progress: Callable[[], object] = int
 ) -> Routing:
     """The routing log of a model on texts of token ids ``[n]``, without the first `skipped` tokens of each.
 
@@ -49,7 +49,7 @@ def record_routing(
 
 
 def routing_of_trace(
-    model: Model, trace: Trace, prompts: dict[str, Tensor], on_progress: Callable[[], None] = int
+    model: Model, trace: Trace, prompts: dict[str, Tensor], on_progress: Callable[[], object] = int
 ) -> Routing:
     """The routing log of a trace's texts, read behind their prompts, which are named as in the trace."""
     token, ends = trace.columns["token"], np.cumsum(trace.lengths)

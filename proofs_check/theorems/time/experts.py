@@ -21,7 +21,8 @@ def touched(law: Law, tokens: int) -> Fraction:
 
 def bound(experts: int, chosen: int, tokens: int) -> Fraction:
     """E (1 - (1 - r/E)^m)."""
-    return experts * (1 - math.prod([1 - Fraction(chosen, experts)] * tokens))
+    missed: Fraction = math.prod([1 - Fraction(chosen, experts)] * tokens, start=Fraction(1))
+    return experts * (1 - missed)
 
 
 def laws(effort: Effort) -> Iterator[Case]:
