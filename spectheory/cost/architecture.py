@@ -219,7 +219,8 @@ class ModelShape:
         >>> print(moe.pass_bytes(1), "to", moe.pass_bytes(4))
         1552.000 to 2218.000 [1552.000, 2884.000]
         """
-        instance("routing", routing, Routing | None, remedy="Routing.read makes one")
+        if routing is not None:
+            instance("routing", routing, Routing, remedy="Routing.read makes one")
         low = best = high = self.read_bytes
         kinds: list[Kind] = ["exact"]
         for count, part in self.routed:

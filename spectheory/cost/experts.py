@@ -79,7 +79,7 @@ class Routing:
         experts = whole("experts", self.experts, most=_MOST_EXPERTS, remedy="count those of a layer")
         try:
             texts = [np.asarray(text) for text in self.texts]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RuntimeError) as error:
             raise TraceError(
                 "a text of the routing log is no array", limit="[tokens, layers, r]", remedy=_REMEDY
             ) from error

@@ -213,9 +213,9 @@ def _check_devices(devices: int, model: ModelShape, accelerator: Accelerator) ->
 
 def check_routing(model: ModelShape, routing: Routing | None) -> None:
     """Check that a routing log is of a model with these experts."""
-    instance("routing", routing, Routing | None, remedy="Routing.read makes one")
     if routing is None:
         return
+    instance("routing", routing, Routing, remedy="Routing.read makes one")
     found = (routing.layers, routing.experts, routing.chosen)
     wanted = [(count, part.experts, part.chosen) for count, part in model.routed]
     if len(wanted) != 1 or wanted[0] != found:
