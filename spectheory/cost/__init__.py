@@ -1,4 +1,4 @@
-"""Time: constant ratio (C1), measured latencies (C2), roofline and affine fit (C3), batches (C4), parallel (C5).
+"""Time: ratio (C1), measured latencies (C2), roofline and affine fit (C3), batches (C4), parallel (C5), experts (C7).
 
 Shared contract: numbers are checked when a cost model is made or a function is called, and a ``SettingError`` names the
 one that is out of range. A pass processes m tokens of each of B sequences ("batch"), each with L tokens in its cache
