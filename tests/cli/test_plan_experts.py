@@ -61,6 +61,16 @@ def test_a_log_narrows_the_range(arguments: list[str], capsys: pytest.CaptureFix
     assert counted["speedup"]["best"] > bounds["speedup"]["best"]
 
 
+def test_a_state_is_said(arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Of Qwen3-Next 36 layers have 32 states of 128 by 128 in 32 bits, and three tokens of 8192 in 16."""
+    (tmp_path / "target" / "config.json").write_text(json.dumps(FACTS["Qwen3-Next-80B-A3B"]["config"]))
+    assert main([*arguments, "--devices", "2", "--all"]) == 0
+    state = 36 * (4 * 32 * 128 * 128 + 2 * 3 * 8192)
+    assert f"Verification writes a state of {state / 1e6:.3g} MB per token" in capsys.readouterr().out.replace(
+        "\n", " "
+    )
+
+
 def test_whole_experts_on_devices(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     parts, whole = (
         answered([*arguments, "--batch", "32", "--devices", "4", *option], capsys)["batches"]["choices"][0]

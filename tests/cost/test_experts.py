@@ -111,6 +111,15 @@ def test_a_rejection_goes_back_to_a_copy_of_the_state() -> None:
     assert time.cache == pytest.approx(state), "and one is read"
 
 
+def test_a_prompt_reads_the_experts_of_its_tokens() -> None:
+    """Short against the card: reading decides, of independent tokens; a log of short texts does not matter."""
+    few = 3
+    expert = 48 * 3 * 2048 * 768 * 2
+    read = (MIXTURE.read_bytes + 128 * (1 - (1 - 1 / 16) ** few) * expert) / CARD.bandwidth
+    for log in (None, log_of(2)):
+        assert Roofline(MIXTURE, None, CARD, 0, routing=log).prompt_pass(few) == pytest.approx(read)
+
+
 @each("places", [2, 4, 8])
 def test_the_busiest_device_of_whole_experts(places: int) -> None:
     """The mean maximum over devices of uniform routes, simulated, is below the bound and above an even split."""
