@@ -35,5 +35,6 @@ FIELDS: dict[str, str] = {
     "ssm_cfg": "a recurrence of its own kind",
     "num_heads_per_layer": "layers with different numbers of heads",
     "block_configs": "layers of different widths",
+    "sparse_attention_config": "attention to chosen blocks, in some layers",
 }
 """By a field that is neither absent nor 0."""
