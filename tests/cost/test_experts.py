@@ -252,7 +252,7 @@ def test_formats_of_the_config() -> None:
     assert Mlp(intermediate=3).weights(5) == 45
 
 
-STRANGE = (None, 0, -1, 1.5, "x", [], {}, [7], [None], True, 10**400, math.nan)
+STRANGE: tuple[Any, ...] = (None, 0, -1, 1.5, "x", [], {}, [7], [None], True, 10**400, math.nan)
 
 
 def test_strange_configs_are_refused_in_one_line() -> None:
