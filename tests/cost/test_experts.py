@@ -52,6 +52,9 @@ def test_bytes_of_a_pass_by_hand() -> None:
     assert five.high == pytest.approx(2 * (shared + touched * expert), rel=ROUNDING)
     assert (five.kind, MIXTURE.pass_bytes(1).kind, MIXTURE.pass_bytes(2, 8).kind) == ("bound", "exact", "estimate")
     assert MIXTURE.weight_bytes == 2 * (shared + 128 * expert + 151936 * 2048)
+    assert MIXTURE.multiplied == shared - (97 * 2048) + 8 * expert, "norms are added"
+    several = distinct_experts(128, 8, 5, 3)
+    assert [several.low, several.high] == pytest.approx([128 * (1 - (15 / 16) ** count) for count in (3, 15)])
     assert DRAFT.pass_bytes(1) == DRAFT.pass_bytes(500) == Interval.exact(DRAFT.read_bytes)
 
 
@@ -80,6 +83,8 @@ def test_parts_by_hand() -> None:
     sparse = ModelShape(64, 9, ((2, replace(latent, selected=100)), (2, Indexer(heads=2, width=16))))
     assert sparse.cache_read(1000) == 2 * 2 * (576 * 100 + 16 * 1000)
     assert sparse.cache_bytes(1000) == 2 * 2 * (576 + 16) * 1000
+    attended = 2 * (2 * 128 * (576 + 512) * 100 + 2 * 2 * 16 * 1000)
+    assert sparse.operations_per_token(1000) - sparse.operations_per_token(0) == attended
     assert sparse.cache_bytes(1000, 4) == sparse.cache_bytes(1000), "every device keeps a latent cache whole"
     mixed = ModelShape(
         64, 9, ((3, replace(ATTENTION, window=50)), (1, ATTENTION), (2, Recurrence(5, numbers=8, last=6)))
