@@ -10,8 +10,8 @@ from spectheory.cost import LatencyTable, ModelShape
 from spectheory.intervals import Interval
 from spectheory.trace import TextInfo, Trace
 
-LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-SMALL = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+LARGE = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+SMALL = ModelShape.dense(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
 
 
 def text_trace(seed: int, spread: float, texts: int = 6, tokens: int = 40, **settings: Any) -> Trace:

@@ -58,6 +58,19 @@ class BatchJson(Part):
     fits: Annotated[bool, says("whether caches and weights fit into memory")]
 
 
+class ReadingJson(Part):
+    """What verifying the best setting reads of a target with experts."""
+
+    tokens: Annotated[Count, says("verified of each sequence")]
+    batch: Annotated[Count, says("sequences")]
+    ratio: Annotated[Interval, says("weights read, over those of a plain step")]
+    distinct: Annotated[Interval, says("experts of a layer that are touched")]
+    experts: Annotated[Count, says("of a layer")]
+    chosen: Annotated[Count, says("of a token in a layer")]
+    layers: Annotated[Count, says("with experts")]
+    logged: Annotated[bool, says("whether a routing log counted them")]
+
+
 class LoadPointJson(Part):
     """A chain of k drafts, or plain decoding, with so many requests at a time."""
 
@@ -116,6 +129,7 @@ class PlanJson(CandidateJson, kw_only=True):
         ]
     ] = UNSET
     warnings: Maybe[Annotated[list[str], says("where costs and traces contradict each other")]] = UNSET
+    reading: Maybe[Annotated[ReadingJson | None, says("what verifying reads of a target with experts")]] = UNSET
     engines: Annotated[list[EngineJson], says("settings of engines, and what to paste")]
     adaptive: Maybe[Annotated[list[AdaptiveJson], says("what lengths decided by the draft are worth, with --stop")]] = (
         UNSET

@@ -50,6 +50,7 @@ from spectheory.measure.job import Measurement, measurement_of, stages_of
 from spectheory.measure.latency import kept_beside
 from spectheory.measure.machine import threads_in_use, use_threads
 from spectheory.measure.rounds import Budget
+from spectheory.measure.routing import routing_of_trace
 from spectheory.measure.run import check_out, run_measurement, run_together
 from spectheory.measure.runners import Runner, here, works_here
 from spectheory.pairs import PROMPTS
@@ -110,6 +111,7 @@ def _lines(report: Report) -> list[RenderableType]:
 
 
 LONGEST_CALL = 64
+ROUTING_FILE = "routing.npz"
 
 
 def _measured_as(text: TextOptions) -> MeasureSettings:
@@ -138,6 +140,7 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: SweptText, ho
     first = Session.load(pair, next(iter(texts.values())), how)
     if len(texts) == 1:
         _say(*_measured(first, out), out)
+        _record_experts(question, first, {out: first})
         return
     sessions = {out / name: replace(first, settings=_measured_as(each)) for name, each in texts.items()}
     for folder, session in sessions.items():
@@ -149,6 +152,7 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: SweptText, ho
         answers.print(f"{folder.name}:", highlight=False)
         measured[folder.name] = shared.get(folder) or _measured(session, folder)
         _say(*measured[folder.name], folder)
+    _record_experts(question, first, sessions)
     answers.print(for_terminal(settings_table(measured)), highlight=False)
     whose = "the same texts" if text.given_text else "its own texts"
     remarks.print(f"each setting has {whose} and its own latencies: differences of speed-ups hold both errors")
@@ -183,6 +187,22 @@ def _measured_together(sessions: Mapping[Path, Session]) -> list[tuple[Trace, La
             on_idle=reach_all,
         )
     return [(trace, LatencyTable.read(out / LATENCY_FILE)) for trace, out in zip(traces, sessions, strict=True)]
+
+
+def _record_experts(question: MeasureOptions, first: Session, sessions: Mapping[Path, Session]) -> None:
+    """Write the routing log of each setting's texts, if it is asked for."""
+    if not question.experts:
+        return
+    prompts = {each.prompt.id: each.ids for each in first.job.prompts}
+    for folder in sessions:
+        trace = Trace.read(folder / TRACE_FILE)
+        with progress() as bar:
+            task = bar.add_task("recording experts", total=len(trace.texts))
+            log = routing_of_trace(first.pair.target, trace, prompts, partial(bar.update, task, advance=1))
+        log.write(folder / ROUTING_FILE)
+        two = log.distinct(min(2, log.longest))
+        answers.print(f"{log.chosen} of {log.experts} experts for a token; 2 consecutive ones touch {two:.2f} (mean)")
+        answers.print(f"written: {folder / ROUTING_FILE}", highlight=False, markup=False)
 
 
 def _say(trace: Trace, table: LatencyTable, out: Path) -> None:

@@ -107,6 +107,7 @@ class MeasureOptions:
     """
 
     out: Annotated[Path, the.OUT]
+    experts: Annotated[bool, the.EXPERTS] = False
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,9 @@ from spectheory.cli.options import (
 from spectheory.cli.plan_budgets import LONGEST_CHAIN, run_budgets
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
-from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
-from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline, Routing
+from spectheory.cost.config import stored_in
+from spectheory.cost.head_config import MARK, NATIVE
 from spectheory.cost.served import GRAPH_SIZES
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
@@ -273,9 +274,9 @@ def _check_costs(question: PlanOptions) -> None:
 def check_hardware(question: RooflineOptions) -> None:
     """Refuse an accelerator that is unknown, or sizes and loads that no roofline takes."""
     Accelerator.named(question.hardware or "")
-    if question.link_latency and question.devices == 1:
+    if (question.link_latency or question.expert_parallel) and question.devices == 1:
         raise SettingError(
-            "--link-latency is given without --devices",
+            f"--{'link-latency' if question.link_latency else 'expert-parallel'} is given without --devices",
             limit="one device exchanges nothing",
             remedy="say how many with --devices, or leave it out",
         )
@@ -316,13 +317,16 @@ def roofline_of(question: RooflineOptions, draft: Mapping[str, Any] | None) -> R
     assert question.hardware is not None
     assert question.target_architecture is not None
     card, load = Accelerator.named(question.hardware), load_of(question)
+    configs = read_config(question.target_architecture), draft
     weights = [question.weights, question.draft_weights or question.weights]
-    peaks = [question.peak or (stored if stored in card.peak else "bf16") for stored in weights]
+    stored = [given or stored_in(config or {}).weights for given, config in zip(weights, configs, strict=True)]
+    peaks = [question.peak or (one if one in card.peak else "bf16") for one in stored]
     target, drafting = (
-        ModelShape.from_config(config, weights=stored, kv_cache=question.kv_cache) if config else None
-        for config, stored in zip((read_config(question.target_architecture), draft), weights, strict=True)
+        ModelShape.from_config(config, weights=given, kv_cache=question.kv_cache) if config else None
+        for config, given in zip(configs, weights, strict=True)
     )
     assert target is not None
+    experts = target.routed[0][1].experts if target.routed else None
     return Roofline(
         target,
         drafting,
@@ -332,6 +336,8 @@ def roofline_of(question: RooflineOptions, draft: Mapping[str, Any] | None) -> R
         dtype=peaks[0],
         devices=question.devices,
         draft_dtype=peaks[1],
+        routing=Routing.read(question.routing, experts) if question.routing else None,
+        expert_parallel=question.expert_parallel,
     )
 
 
@@ -389,7 +395,8 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_text(file))
         if isinstance(content, dict):
-            content = content.get("text_config") or content
+            stored = {"quantization_config": content.get("quantization_config")}
+            content = stored | content["text_config"] if content.get("text_config") else content
         if not isinstance(content, dict):
             raise TypeError("no JSON object")
         return content

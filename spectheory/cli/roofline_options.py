@@ -17,9 +17,11 @@ class RooflineOptions:
     hardware: Annotated[str | None, the.HARDWARE] = None
     target_architecture: Annotated[Path | None, the.TARGET_ARCHITECTURE] = None
     draft_architecture: Annotated[list[str] | None, the.DRAFT_ARCHITECTURE] = None
-    weights: Annotated[str, the.WEIGHTS] = "bf16"
-    draft_weights: Annotated[str | None, shown(the.DRAFT_WEIGHTS, "as --weights")] = None
-    kv_cache: Annotated[str, the.KV_CACHE] = "bf16"
+    weights: Annotated[str | None, shown(the.WEIGHTS, "as its config says, else bf16")] = None
+    draft_weights: Annotated[str | None, shown(the.DRAFT_WEIGHTS, "as --weights, else as its config says")] = None
+    kv_cache: Annotated[str | None, shown(the.KV_CACHE, "as the config says, else bf16")] = None
+    routing: Annotated[Path | None, the.ROUTING] = None
+    expert_parallel: Annotated[bool, the.EXPERT_PARALLEL] = False
     peak: Annotated[str | None, shown(the.PEAK, "as --weights where it has one, else bf16")] = None
     devices: Annotated[int, the.DEVICES] = 1
     link_latency: Annotated[float, the.LINK_LATENCY] = 0.0
@@ -34,6 +36,7 @@ class RooflineOptions:
 
 OF_ROOFLINES = (
     *("target_architecture", "draft_architecture", "weights", "draft_weights", "kv_cache", "peak", "overhead"),
+    *("routing", "expert_parallel"),
     *("devices", "link_latency", "batch", "context", "prompt_tokens", "output_tokens", "tpot", "ttft"),
 )
 """Options that go with ``--hardware``."""

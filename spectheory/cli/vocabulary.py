@@ -245,10 +245,18 @@ DRAFT_ARCHITECTURE = option(
     ROOFLINE,
     "config.json of a draft, or its folder; with its name if there are several. By default that of the draft measured.",
 )
-WEIGHTS = option("--weights", "TYPE", ROOFLINE, "Weights of the target as served: fp32, bf16, fp8, int8 or int4.")
+WEIGHTS = option(
+    "--weights", "TYPE", ROOFLINE, "Weights of the target as served: fp32, bf16, fp8, int8, int4, mxfp4 or nvfp4."
+)
 DRAFT_WEIGHTS = option("--draft-weights", "TYPE", ROOFLINE, "Weights of the draft as served.")
 KV_CACHE = option("--kv-cache", "TYPE", ROOFLINE, "Keys and values as stored: bf16, fp8, int8 or int4.")
 PEAK = option("--peak", "TYPE", ROOFLINE, "Type of both models' arithmetic: bf16 or fp8; else as each has its weights.")
+ROUTING = option(
+    "--routing", "FILE", ROOFLINE, "Routing log of a target with experts, which counts those that tokens share."
+)
+EXPERT_PARALLEL = option(
+    "--expert-parallel", "", ROOFLINE, "Each of --devices holds whole experts, in place of a part of each."
+)
 DEVICES = option("--devices", "INT", ROOFLINE, "Accelerators that share both models: tensor parallelism.")
 LINK_LATENCY = option("--link-latency", "SECONDS", ROOFLINE, "Fixed time of each all-reduce between devices.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
@@ -303,6 +311,9 @@ NGRAM = option(
     "NAME:SETTINGS",
     TEXT,
     "Also replay an n-gram draft of an engine: ngram-vllm:min=1,max=3; several values make a grid, max=2|3.",
+)
+EXPERTS = option(
+    "--experts", "", TEXT, "Also write routing.npz: the experts of the target that each token is routed to."
 )
 BETTER_DRAFTS = option(
     "--better-drafts", "", TEXT, "Also record what `predict --what-if draft-kl=-10%` needs for its geometric path."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spectheory.cli.answer import show
 from spectheory.cli.options import WhyOptions
 from spectheory.cli.plan import architecture_of, check_hardware, load_of, read_config, roofline_of
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable, ModelShape
 from spectheory.errors import SettingError
 from spectheory.judging.slow.why import why
 from spectheory.reports.why import why_report
@@ -15,7 +15,8 @@ from spectheory.trace.timed import timed_runs
 def run_why(question: WhyOptions) -> None:
     """Answer the question and show the answer."""
     _check(question)
-    target = None if question.target_architecture is None else read_config(question.target_architecture)
+    path = question.target_architecture
+    target = None if path is None else ModelShape.from_config(read_config(path))
     runs = [run for path in question.bench or () for run in timed_runs(path)]
     lengths = (question.prompt_tokens, question.output_tokens)
     answer = why(
@@ -28,7 +29,7 @@ def run_why(question: WhyOptions) -> None:
         expect=question.expect,
         rule=question.rule,
         cost=_cost(question),
-        config=target,
+        target=target,
         plain_step=None if question.plain_tpot is None else question.plain_tpot / 1e3,
         requests=(lengths[0], lengths[1]) if lengths[0] is not None and lengths[1] is not None else None,
         batch=question.batch[0] if question.batch else None,

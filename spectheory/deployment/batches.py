@@ -94,8 +94,8 @@ def best_lengths(
     --------
     >>> from spectheory.cost import ACCELERATORS, ModelShape
     >>> from spectheory.verification import TokenVerification
-    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-    >>> small = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+    >>> large = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> small = ModelShape.dense(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
     >>> trace = Trace.from_log_probabilities([([-1.0] * 64, [-1.3] * 64)] * 2)
     >>> cost = Roofline(large, small, ACCELERATORS["H100-SXM"], context=0)
     >>> [(c.batch, c.k) for c in best_lengths(trace, TokenVerification(), cost, batches=[1, 32, 256])]

@@ -14,6 +14,7 @@ from spectheory.deployment.batches import BatchChoice, chain_calls
 from spectheory.deployment.break_even import BreakEven, Distance, break_even, distances
 from spectheory.deployment.candidates import Candidate, Draft, all_drafts
 from spectheory.deployment.engines import EngineSettings, check_one_names_rules, engine_settings, fastest_of_each
+from spectheory.deployment.experts import ExpertReading, expert_reading
 from spectheory.deployment.load import Load, LoadAnswer, under_load
 from spectheory.deployment.lock_step import MOST_TOGETHER, LockStepChoice, lock_step_lengths
 from spectheory.deployment.mismatch import mismatches
@@ -41,7 +42,7 @@ class Deployment:
     chain and tree. `load` is what chains give under a load, for the rule and draft of `chain`, the fastest chain, and
     `lock_step` the best lengths of lock-step batches; None and empty where the costs know one batch alone. `adaptive`
     says of each draft what adaptive lengths are worth. `recorded` are the readings of recorded lengths. `warnings` say
-    where costs and traces contradict each other.
+    where costs and traces contradict each other. `reading` is what verifying reads of a target with experts.
     """
 
     drafts: Sequence[Draft]
@@ -59,6 +60,7 @@ class Deployment:
     recorded: Sequence[RecordedReading] = ()
     adaptive: Sequence[AdaptiveWorth] = ()
     warnings: Sequence[str] = ()
+    reading: ExpertReading | None = None
 
     @property
     def batches(self) -> Sequence[BatchChoice]:
@@ -151,6 +153,7 @@ def plan(
         recorded=[reading for draft in drafts for reading in recorded_readings(draft.trace, k_max)],
         adaptive=[_swept(draft, ranking, k_max) for draft in timed] if swept else [],
         warnings=list(dict.fromkeys(said for draft in drafts for said in mismatches(draft, load.longest))),
+        reading=expert_reading(fixed.draft.cost, fixed.prediction.shape.nodes + 1),
     )
 
 

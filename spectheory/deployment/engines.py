@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from spectheory.checks import choice, instance, several
-from spectheory.cost.architecture import NATIVE
+from spectheory.cost.head_config import NATIVE
 from spectheory.deployment.candidates import (
     COMMON,
     DO_NOT,

@@ -156,7 +156,7 @@ def under_load(chains: Sequence[ChainCalls], cost: Roofline, load: Load) -> Load
     --------
     >>> from spectheory.cost import ACCELERATORS, ModelShape
     >>> from spectheory.drafting import Chain
-    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> large = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
     >>> free = Roofline(large, None, ACCELERATORS["H100-SXM"], context=0)
     >>> load = Load(prompt_tokens=500, output_tokens=500, tpot=8, ttft=50)
     >>> answer = under_load([ChainCalls(Chain(2), 2.5)], free, load)

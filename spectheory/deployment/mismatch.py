@@ -28,7 +28,7 @@ def mismatches(draft: Draft, contexts: Sequence[int] = ()) -> list[str]:
     --------
     >>> from spectheory import Trace
     >>> from spectheory.cost import ACCELERATORS
-    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256, window=8192)
+    >>> large = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256, window=8192)
     >>> cost = Roofline(large, None, ACCELERATORS["H100-SXM"], context=9000)
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)])
     >>> mismatches(Draft("small", trace, cost))

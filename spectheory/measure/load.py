@@ -12,7 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from spectheory.cost.architecture import NATIVE
+from spectheory.cost.head_config import NATIVE
 from spectheory.errors import ModelError
 from spectheory.measure.common_tokens import CommonTokens, common_tokens
 from spectheory.measure.heads.load import head_files, head_remarks, load_head, no_block

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectheory.cost.architecture import NATIVE
+from spectheory.cost.head_config import NATIVE
 from spectheory.errors import ModelError
 
 if TYPE_CHECKING:

@@ -55,6 +55,7 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
         requests_left_out(best.prediction.provenance, answer.recorded),
         *_warned(answer),
         "; ".join([*_verdict(answer, engines), *_runner_up(answer)]),
+        *_reads(answer),
         load_sentence(answer.load),
         disturbed_words(best.prediction, best.draft.cost),
         adaptive_sentence(answer.adaptive) if answer.adaptive else "",
@@ -73,6 +74,22 @@ def deployment_report(answer: Deployment, *, trace: str = "TRACE") -> Report:
 def _warned(answer: Deployment) -> list[str]:
     """What does not fit into memory, and where costs and traces contradict each other."""
     return [*filter(None, [room_words(answer.load)]), *(said[0].upper() + said[1:] for said in answer.warnings)]
+
+
+def _reads(answer: Deployment) -> list[str]:
+    """What verifying reads of a target with experts, and whether that loses."""
+    reading, speedup = answer.reading, answer.ranking.best.speedup
+    if reading is None:
+        return []
+    low, high = (f"{end:.1f}" for end in (reading.ratio.low, reading.ratio.high))
+    times = low if low == high else f"{low} to {high}"
+    of, one = (f" of {reading.batch} sequences", "each") if reading.batch > 1 else ("", "token")
+    lines = [f"Verifying {reading.tokens} tokens{of} reads {times} times the weights of one {one} (experts)"]
+    loses = answer.ranking.best.verdict == DO_NOT
+    if loses or speedup.low < 1:
+        known = "" if reading.logged or low == high else ": measure --experts, plan --routing say by how much"
+        lines.append(f"So speculation {'loses' if loses else 'may lose'}{known}")
+    return lines
 
 
 def _runner_up(answer: Deployment) -> list[str]:
@@ -175,7 +192,7 @@ def _brief(answer: Deployment, engines: Sequence[EngineSettings], asked: Sequenc
     warned, goodput = _warned(answer), load_sentence(answer.load)
     said = _verdict(answer, engines)
     first = [goodput, *said] if missed(answer.load) else [*said, goodput]
-    lines = [*warned, *first, timing, requests_left_out(best.provenance, answer.recorded)]
+    lines = [*warned, *first, *_reads(answer), timing, requests_left_out(best.provenance, answer.recorded)]
     quiet = [QUIET] if best.disturbed else []
     leading, steps = answer.leading, answer.next_steps(trace)
     notes = [*heavy_tail(answer.recorded, best), *quiet, *few_prompts(answer.prompts)]

@@ -334,6 +334,24 @@ ROOFLINE_ERROR = (
 """What the range of a speed-up by a roofline holds."""
 
 
+def _of_target(cost: Roofline) -> list[str]:
+    """What experts and states of a target do to its times."""
+    lines = []
+    if cost.target.routed and cost.routing is None:
+        lines.append(
+            "Experts: times are midway between tokens of a sequence that all share their experts and tokens routed "
+            "independently; the range holds both, bounds for one sequence, an estimate for several."
+        )
+    elif cost.target.routed:
+        lines.append("Experts are counted by the routing log: exact for its texts for one sequence, else an estimate.")
+    if state := cost.target.state_bytes:
+        lines.append(
+            f"Verification writes a state of {state / 1e6:.3g} MB per token and sequence, to go back to after a "
+            "rejection; an engine that computes a second pass instead takes longer."
+        )
+    return lines
+
+
 def deployment_notes(answer: Deployment) -> list[str]:
     """What must be known to trust a plan, a sentence each."""
     drafts, ranking = answer.drafts, answer.ranking
@@ -362,6 +380,7 @@ def deployment_notes(answer: Deployment) -> list[str]:
                 f"Seconds are a roofline's, an estimate, at batch {cost.batch} and context {cost.context}; in the "
                 "table every sequence has the same context."
             )
+            lines += _of_target(cost)
             if max((choice.batch for choice in answer.batches), default=0) > MOST_TOGETHER:
                 lines.append(f"Lock-step is planned up to {MOST_TOGETHER} texts.")
     best = ranking.best.prediction.shape

@@ -12,7 +12,7 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ACCELERATORS, ModelShape, Roofline
-from spectheory.cost.architecture import MARK
+from spectheory.cost.head_config import MARK
 from spectheory.deployment import Draft, Load, plan
 from spectheory.pairs import resolve
 from spectheory.trace import Trace

@@ -11,6 +11,7 @@ from spectheory.cost import (
     ACCELERATORS,
     ModelShape,
 )
+from spectheory.cost.layers import Attention
 from spectheory.drafting import Batch, Chain, KAry
 
 LLAMA: dict[str, Any] = {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256}
@@ -49,6 +50,14 @@ PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 CARD = ACCELERATORS["H100-SXM"]
+
+
+def attention_of(model: ModelShape) -> tuple[int, Attention]:
+    """How many layers a dense model has, and their attention."""
+    count, part = model.parts[0]
+    assert isinstance(part, Attention)
+    return count, part
+
 
 LARGE = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.1-8B"][0])
 

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from spectheory.cost import (
     ModelShape,
 )
-from tests.cost.roofline_cases import PUBLISHED
+from tests.cost.roofline_cases import PUBLISHED, attention_of
 
 # What is left out: the biases of queries, keys and values; the norms of queries and keys.
 PUBLISHED_BUT_FOR: dict[str, tuple[dict[str, Any], int, int]] = {
@@ -115,7 +115,7 @@ def test_operations_and_cache_of_real_networks(kind: str, before: int, new: int)
         with FlopCounterMode(display=False) as counted:
             cache = network(torch.ones(1, new, dtype=torch.long), past_key_values=cache, use_cache=True).past_key_values
     operations = new * model.operations_per_token(before + new)
-    rotary = new * model.head_dim  # at most: the angles of rotary positions, an outer product of each pass
+    rotary = new * attention_of(model)[1].head_dim  # at most: the angles of positions, an outer product of each pass
     assert operations <= counted.get_total_flops() <= operations + rotary
     stored = sum(t.numel() for layer in cache.layers for t in (layer.keys, layer.values))
     assert model.kv_bytes_per_token * (before + new) == 2 * stored

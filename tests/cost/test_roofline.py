@@ -28,7 +28,7 @@ from spectheory.errors import SettingError
 from spectheory.prediction import predict
 from spectheory.trace import Trace
 from spectheory.verification import TokenVerification
-from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
+from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, attention_of, shapes, timings
 from tests.made_up import each
 
 ROUNDING = 1e-12
@@ -63,8 +63,9 @@ def test_presets_have_their_source(accelerator: Accelerator) -> None:
 
 def by_hand(model: ModelShape, card: Accelerator, tokens: int, batch: int, context: int) -> float:
     """The roofline written out: bytes of weights and caches, operations of every token."""
-    moved = model.read_bytes + batch * context * 2 * model.layers * model.kv_heads * model.head_dim * 2
-    done = sum(2 * model.multiplied + 4 * model.layers * model.heads * model.head_dim * context for _ in range(tokens))
+    layers, heads = attention_of(model)
+    moved = model.read_bytes + batch * context * 2 * layers * heads.kv_heads * heads.head_dim * 2
+    done = sum(2 * model.multiplied + 4 * layers * heads.heads * heads.head_dim * context for _ in range(tokens))
     return max(moved / card.bandwidth, batch * done / card.peak["bf16"]) + card.overhead
 
 
@@ -109,7 +110,7 @@ def test_devices_share_work_and_exchange_sums(devices: int, batch: int) -> None:
         for tokens in (1, 5):
             sums = ring(batch * tokens * model.hidden * 2, devices, card.link) + card.link_latency
             shared = (whole(tokens).best - card.overhead) / devices
-            expected = shared + 2 * model.layers * sums + card.overhead
+            expected = shared + 2 * attention_of(model)[0] * sums + card.overhead
             assert passed(tokens).best == pytest.approx(expected, rel=ROUNDING)
 
 
@@ -123,17 +124,17 @@ def test_devices_without_a_switch_have_a_link_to_each_other() -> None:
 
 
 def test_a_head_of_keys_and_values_is_the_least_that_a_device_stores() -> None:
-    model = ModelShape(2, 512, 2048, 16, 2, 64, vocabulary=32000)
+    model = ModelShape.dense(2, 512, 2048, 16, 2, 64, vocabulary=32000)
     stored = [Roofline(model, None, CARD, 10**6, devices=n).target_time.cache for n in (1, 2, 8)]
     assert stored == pytest.approx([stored[0], stored[0] / 2, stored[0] / 2])
 
 
 def test_room_is_where_memory_is_full() -> None:
     cost = Roofline(LARGE, SMALL, CARD, 4096, devices=2)
-    caches = sum(4096 * 2 * m.layers * m.kv_heads * m.head_dim * 2 for m in (LARGE, SMALL))
+    caches = sum(4096 * 2 * n * one.kv_heads * one.head_dim * 2 for n, one in map(attention_of, (LARGE, SMALL)))
     assert cost.room * caches + LARGE.weight_bytes + SMALL.weight_bytes == pytest.approx(2 * CARD.memory)
     assert Roofline(LARGE, None, CARD, 0).room == math.inf
-    assert Roofline(replace(LARGE, layers=400), None, CARD, 10).room == 0
+    assert Roofline(replace(LARGE, parts=LARGE.parts * 40), None, CARD, 10).room == 0
 
 
 def test_the_pass_of_a_prompt_by_hand() -> None:
@@ -243,7 +244,7 @@ BATCHES = np.unique(np.concatenate([np.arange(1, 25), np.geomspace(24, 1e7, 50).
 NEAR = 1e-9
 """A batch this close to break-even, relatively, may round to either side."""
 
-models = st.sampled_from([LARGE, SMALL, ModelShape(2, 512, 2048, 8, 8, 64, vocabulary=32000)])
+models = st.sampled_from([LARGE, SMALL, ModelShape.dense(2, 512, 2048, 8, 8, 64, vocabulary=32000)])
 
 drafts = st.one_of(st.none(), models)
 

@@ -19,7 +19,7 @@ from spectheory.prediction.lock_step import unfinished
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
-from tests.cost.roofline_cases import LARGE
+from tests.cost.roofline_cases import LARGE, attention_of
 from tests.cost.test_roofline import SMALL
 from tests.made_up import columns, each, trace
 
@@ -81,7 +81,7 @@ def test_times_are_those_of_a_server_played_out(chain: ChainCalls, batch: int) -
 
 def targeted(chain: ChainCalls, batch: int) -> LoadPoint:
     """The point of a chain at a batch, by a memory that holds no more."""
-    each = 730 * sum(2 * m.layers * m.kv_heads * m.head_dim * 2 for m in (LARGE, SMALL)) / 2
+    each = 730 * sum(2 * n * one.kv_heads * one.head_dim * 2 for n, one in map(attention_of, (LARGE, SMALL))) / 2
     memory = (LARGE.weight_bytes + SMALL.weight_bytes) / 2 + (batch + 0.5) * each
     full = replace(COST, accelerator=replace(CARD, memory=memory))
     answer = under_load([chain], full, Load(prompt_tokens=700, output_tokens=61, tpot=1e6))
@@ -248,8 +248,8 @@ def test_a_head_reads_what_was_accepted_in_lock_step() -> None:
     Control: as a draft model, whose first pass is on two tokens at most, the same draft is faster.
     """
     texts = Trace.from_log_probabilities([([-1.0] * 60, [-1.05] * 60)] * 2)
-    shape = ModelShape(2, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-    small = ModelShape(1, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True, fusion=1)
+    shape = ModelShape.dense(2, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    small = ModelShape.dense(1, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True, fusion=1)
     slow = replace(ACCELERATORS["H100-SXM"], peak={"bf16": 1e13})
     chosen = []
     for draft in (small, replace(small, fusion=0)):

@@ -99,8 +99,8 @@ def uneven(step: int, off: float, cost: CostModel) -> Draft:
 
 def test_an_error_that_all_steps_share() -> None:
     """A roofline's stated error moves the times of all steps alike: it hides no growth. Control: costs that differ."""
-    small = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
-    large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    small = ModelShape.dense(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+    large = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
     cost = Roofline(large, small, ACCELERATORS["H100-SXM"], context=1024)
     alike = staleness([uneven(step, 0.2 + 0.001 * step, cost) for step in (0, 50)], k_max=4)
     apart = staleness([uneven(0, 0.2, cost), uneven(50, 0.25, replace(cost, context=1025))], k_max=4)

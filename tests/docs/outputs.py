@@ -26,7 +26,8 @@ _HEAD = re.compile(r" \| head -n (\d+)$")
 
 def prepare(folder: Path) -> None:
     """What a reader has beside the commands: the logs that ship, two measured pairs, and sizes of models."""
-    for config, name in _CONFIG.findall((ROOT / "docs" / "how_to" / "does_it_pay_at_batch_32.md").read_text()):
+    written = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "how_to").glob("*.md")))
+    for config, name in _CONFIG.findall(written):
         (folder / name).mkdir()
         (folder / name / "config.json").write_text(config)
     (folder / "measured").symlink_to(ROOT / "docs" / "figures" / "pair")

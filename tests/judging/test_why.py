@@ -29,19 +29,25 @@ from tests.toy_server import affine, served
 K, SURVIVAL = 3, (0.8, 0.64, 0.5)
 TOKENS = 1 + sum(SURVIVAL)
 CARD = ACCELERATORS["H100-SXM"]
-LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-SMALL = ModelShape(1, 1024, 4096, heads=32, kv_heads=8, head_dim=128, vocabulary=32000)
-BIG_DRAFT = ModelShape(16, 2048, 8192, heads=32, kv_heads=32, head_dim=128, vocabulary=128256)
+SIZES = {"large": (32, 4096, 14336, 32, 8, 128, 128256)}
+SIZES |= {"small": (1, 1024, 4096, 32, 8, 128, 32000), "big": (16, 2048, 8192, 32, 32, 128, 128256)}
+LARGE, SMALL, BIG_DRAFT = (ModelShape.dense(*sizes) for sizes in SIZES.values())
 MOE = {"num_experts": 64, "num_experts_per_tok": 4, "hidden_size": 2048, "moe_intermediate_size": 1024}
 MOE |= {"num_hidden_layers": 16, "vocab_size": 50_000, "num_attention_heads": 16, "num_key_value_heads": 4}
+MOE |= {"model_type": "qwen3_moe", "intermediate_size": 1024, "head_dim": 128}
+WITH_EXPERTS = ModelShape.from_config(MOE)
 
 
 def seconds(model: ModelShape, tokens: int, batch: int, context: int) -> float:
     """A pass by the data sheet: bytes over bandwidth, or operations over the peak."""
-    cache = 2 * 2 * model.layers * model.kv_heads * model.head_dim * context * batch
-    attention = 4 * model.layers * model.heads * model.head_dim * context
-    reading = (2 * (model.parameters - (0 if model.tied else model.vocabulary * model.hidden)) + cache) / 3.35e12
-    rows = model.parameters - (0 if model.tied else model.vocabulary * model.hidden)
+    layers, hidden, inner, heads, kv_heads, head_dim, vocabulary = SIZES[
+        {LARGE: "large", SMALL: "small", BIG_DRAFT: "big"}[model]
+    ]
+    each = 2 * hidden * head_dim * (heads + kv_heads) + 3 * hidden * inner + 2 * hidden
+    rows = layers * each + hidden + vocabulary * hidden
+    cache = 2 * 2 * layers * kv_heads * head_dim * context * batch
+    attention = 4 * layers * heads * head_dim * context
+    reading = (2 * rows + cache) / 3.35e12
     return max(reading, batch * tokens * (2 * rows + attention) / (1979e12 / 2))
 
 
@@ -98,7 +104,16 @@ PLANTED: list[tuple[str, dict[str, Any]]] = [
     ("drafting", {"tokens_per_call": 2.94, "k": K, "speedup": 1.4, "cost": ConstantRatio(0.36)}),
     ("compute bound", on_card(SMALL, 256, 256)),
     ("long context", on_card(BIG_DRAFT, 8, 60_000)),
-    ("experts", {"tokens_per_call": 2.94, "k": K, "speedup": 1.1, "config": MOE, "cost": ConstantRatio(0.01)}),
+    (
+        "experts",
+        {
+            "tokens_per_call": 2.94,
+            "k": K,
+            "speedup": 1.1,
+            "target": WITH_EXPERTS,
+            "cost": ConstantRatio(0.01),
+        },
+    ),
     ("overhead", on_card(SMALL, 1, 1024, more=1.5)),
     ("overhead", {"runs": timed(affine(8e-3, 1e-5, 1e-9, 6e-3, 1e-4, 0.0, 0.0))}),
     ("compute bound", {"runs": timed(affine(8e-3, 1e-5, 1e-9, 0.0, 1e-4, 3e-4, 0.0))}),
@@ -133,7 +148,7 @@ CONTROLS: list[dict[str, Any]] = [
     {**on_card(SMALL, 1, 1024), "plain_step": 1.2 * seconds(LARGE, 1, 1, 1024)},
     {**on_card(SMALL, 1, 1024), "requests": (50, 2000)},
     {"runs": timed(FAST)},
-    {"tokens_per_call": 2.94, "k": K, "speedup": 2.8, "config": {"num_experts": 0}, "cost": ConstantRatio(0.01)},
+    {"tokens_per_call": 2.94, "k": K, "speedup": 2.8, "target": LARGE, "cost": ConstantRatio(0.01)},
 ]
 
 

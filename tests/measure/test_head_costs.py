@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime, ModelShape, Roofline
+from spectheory.cost.accelerators import ACCELERATORS
 from spectheory.cost.model import reads_besides
-from spectheory.cost.roofline import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree

@@ -64,8 +64,8 @@ def lookup_chain(k: int, shares: Sequence[float] = ()) -> Chain:
 
 
 TABLE = LatencyTable({m: second(1 + 0.03 * m) for m in (1, 8, 33)}, {1: second(0.2), 2: second(0.4)}, context=64)
-LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-SMALL = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+LARGE = ModelShape.dense(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+SMALL = ModelShape.dense(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
 ROOFLINE = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=512)
 
 

@@ -42,7 +42,7 @@ def counted(sizes: Sizes, context: int, *, tied: bool = False, gated: bool = Tru
 
 def shape_of(sizes: Sizes, *, tied: bool = False, gated: bool = True) -> ModelShape:
     """The library's model of these sizes."""
-    return ModelShape(*sizes, tied=tied, gated=gated)
+    return ModelShape.dense(*sizes, tied=tied, gated=gated)
 
 
 def times(sizes: Sizes, context: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:

@@ -199,7 +199,7 @@ C3 = Entry(
     "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
     latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",
     assumptions=(
-        "a dense decoder-only transformer; mixtures of experts read and compute less per token",
+        "weights that a pass reads are known; of a mixture of experts they are those that its tokens touch (C7)",
         "bandwidth and peak are those of the data sheet: an estimate, and an optimistic one",
     ),
     calculators=public("cost", "ACCELERATORS Accelerator AffineCost AffineTime ModelShape Roofline RooflineTime"),

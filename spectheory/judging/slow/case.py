@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from spectheory.cost import Roofline
+from spectheory.cost import ModelShape, Roofline
 from spectheory.intervals import Interval, weakest
 from spectheory.judging.difference import Difference
 from spectheory.judging.slow.pairs import Pair
@@ -43,7 +42,7 @@ class Case:
     - `difference`: tokens per call as expected and as counted.
     - `verify`, `drafting`: what sizes or timings explain of a call, in plain steps; None is unknown.
     - `fixed`: plain steps of a call besides its drafts, from runs of several k (an estimate).
-    - `cost`: the roofline; `config`: the target's config, which may have experts.
+    - `cost`: the roofline; `target`: its sizes, which may have experts.
     - `plain_step`: measured seconds of a plain step of the batch.
     - `pair` is the timed run with its plain one, and `beside` are other pairs of the same server.
     """
@@ -58,7 +57,7 @@ class Case:
     drafting: Interval | None = None
     fixed: Interval | None = None
     cost: Roofline | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
+    target: ModelShape | None = None
     plain_step: float | None = None
     counters: Counters | None = None
     pair: Pair | None = None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from spectheory.checks import amount, real, whole
-from spectheory.cost import ConstantRatio, CostModel, PassCost, Roofline
+from spectheory.cost import ConstantRatio, CostModel, ModelShape, PassCost, Roofline
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
@@ -86,7 +85,7 @@ def why(
     expect: Evidence | str | Path | None = None,
     rule: str = "token",
     cost: CostModel | None = None,
-    config: Mapping[str, Any] | None = None,
+    target: ModelShape | None = None,
     plain_step: float | None = None,
     requests: tuple[int, int] | None = None,
     batch: int | None = None,
@@ -104,8 +103,8 @@ def why(
     Of the time of a call, `cost` explains verification and drafting: a roofline within its stated error, measured
     latencies, or a ratio c with a verification of one plain step. With `requests`, the prompt and output tokens of a
     request, the speed-up is that of whole requests, and a roofline has the time of the prompts. `plain_step` is the
-    measured time of a plain step in seconds, `config` a target's config with experts. `expect` is what tokens per call
-    were expected to be: a trace, an earlier run, or the path of one.
+    measured time of a plain step in seconds, `target` the sizes of a target with experts. `expect` is what tokens per
+    call were expected to be: a trace, an earlier run, or the path of one.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def why(
         case,
         k=k or case.k,
         difference=_expected(case, side, expect, rule),
-        config=config or {},
+        target=target,
         plain_step=plain_step or case.plain_step,
         batch=batch or case.batch,
     )
@@ -291,8 +290,8 @@ def _explained(case: Case, cost: CostModel | None) -> Case:
         drafting = drafting or (_around(drafts) if drafts[0] else None)
     elif isinstance(cost, ConstantRatio):
         drafting = drafting or Interval.exact(cost.c * (case.k or 0))
-    if verify is None and (more := more_experts(case.config, case.k, case.batch)):
-        verify = Interval(1.0, 1 + more[1], 1 + more[1], "bound")
+    if verify is None and (more := more_experts(case.target, case.k, case.batch)):
+        verify = more + 1.0
     return replace(case, verify=verify, drafting=drafting, cost=cost if isinstance(cost, Roofline) else None)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 from transformers import Cache, DynamicCache
 
-from spectheory.cost.architecture import MARK
+from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.heads.base import AutoregressiveReading, Head, HeadReading
 from spectheory.measure.model_files import guarded, moving_rope

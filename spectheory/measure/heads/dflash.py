@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMSNorm, Qwen3RotaryEmbedding, rotate_half
 
-from spectheory.cost.architecture import LAYER_FIELDS
+from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import HeadReading, ParallelReading
 from spectheory.measure.heads.checkpoint import (

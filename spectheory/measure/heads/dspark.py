@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from spectheory.cost.architecture import LAYER_FIELDS
+from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import HeadConfig
 from spectheory.measure.heads.corrected import CorrectedHead

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import Cache
 
-from spectheory.cost.architecture import LAYER_FIELDS
+from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
 from spectheory.measure.heads.checkpoint import (

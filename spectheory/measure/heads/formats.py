@@ -15,7 +15,7 @@ from typing import Any
 import transformers
 from torch import Tensor
 
-from spectheory.cost.architecture import LAYER_FIELDS, MARK
+from spectheory.cost.head_config import LAYER_FIELDS, MARK
 from spectheory.errors import ModelError
 from spectheory.measure.heads.checkpoint import FAMILIES
 

@@ -12,7 +12,7 @@ import transformers
 from torch import Tensor
 
 from spectheory.checks import whole
-from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost.head_config import MARK, NATIVE
 from spectheory.errors import ModelError, SettingError, argument
 from spectheory.measure.heads.checkpoint import CheckpointHead, HeadConfig
 from spectheory.measure.heads.dflash import DFlash

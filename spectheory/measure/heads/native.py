@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost.head_config import MARK, NATIVE
 from spectheory.errors import ModelError
 from spectheory.measure.heads.formats import HeadFiles, Names, Raw
 from spectheory.measure.heads.mtp import FED_NORMED, HIDDEN_FIRST, ZERO_FIRST
