@@ -60,8 +60,12 @@ def _every_kind() -> tuple[Metrics, ...]:
 
 
 def _read_prometheus(path: Path) -> Counters:
-    """Counters of one model since the start of its server; several engines of it are summed."""
-    series = _series(path)
+    return counters_of(text_of(path), path)
+
+
+def counters_of(text: str, path: Path) -> Counters:
+    """Counters of one model since the start of its server; several engines of it are summed. `path` is for messages."""
+    series = _series(text, path)
     kinds = _every_kind()
     kind = next((each for each in kinds if _is_of(each, series)), kinds[0])
     metrics = {name.removeprefix(kind.prefix): samples for name, samples in series.items()}
@@ -109,13 +113,13 @@ def _is_of(kind: Metrics, series: Mapping[str, Any]) -> bool:
 Samples = Sequence[tuple[Mapping[str, str], float]]
 
 
-def _series(path: Path) -> dict[str, Samples]:
+def _series(text: str, path: Path) -> dict[str, Samples]:
     """Labels and values of each metric."""
     from prometheus_client.parser import text_string_to_metric_families
 
     samples_of: dict[str, list[tuple[Mapping[str, str], float]]] = {}
     try:
-        for family in text_string_to_metric_families(text_of(path)):
+        for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 name = _RAY.sub(r"\1:", sample.name)
                 samples_of.setdefault(name, []).append((sample.labels, sample.value))
