@@ -22,8 +22,8 @@ from tests.commands import answer
 from tests.engines.stub_server import Stub, running
 
 BY_FILES = {"trace", "latency", "counters", "calls", "request", "figure"}
-BY_MODELS = {"validation", "engines"}
-"""What the tests below hold against their schemas beside the commands of ASKED."""
+BY_MODELS = {"validation", "engines", "bench"}
+"""What the tests below, and that of `bench`, hold against their schemas beside the commands of ASKED."""
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from spectheory.answers import json_schema
 from spectheory.cli import bench as command
 from spectheory.cli import main
 from spectheory.cost.served import StepTime, fit_server
@@ -268,6 +270,7 @@ def test_the_command_ends_with_the_plan(server: Any, tmp_path: Path, capsys: pyt
     assert max(map(len, said.splitlines()[1:11])) <= 80
     assert server(stub(4, 2), *SHORT, *out, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
+    assert list(Draft202012Validator(json_schema("bench")).iter_errors(answer)) == []
     assert (len(answer["runs"]), answer["lacking"]) == (8, [])
     assert answer["plan"].startswith("spectheory plan --bench")
     assert math.isclose(answer["runs"][0]["step_seconds"], law(1, 40, 0), rel_tol=1e-9)
