@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from spectheory.cli.answer import show
@@ -41,6 +42,7 @@ def run_bench(question: BenchOptions) -> None:
         question.repeats,
         question.temperature,
         question.seed,
+        tuple(shlex.split(question.arguments)),
     )
     engine: Engine
     if question.server is not None:

@@ -249,6 +249,7 @@ class BenchOptions:
 
     out: Annotated[Path, the.OUT]
     engine: Annotated[str | None, the.ENGINE] = None
+    arguments: Annotated[str, the.ARGUMENTS] = ""
     server: Annotated[str | None, the.SERVER] = None
     target: Annotated[str, the.TARGET] = f"{PREFIX}target"
     draft: Annotated[str, the.DRAFT] = f"{PREFIX}distilled"

@@ -293,6 +293,9 @@ ENGINE = option(
     "llama-server).",
 )
 SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
+ARGUMENTS = option(
+    "--arguments", "TEXT", ENGINES, "Further arguments of the server that is started, as --arguments='--threads 1'."
+)
 ANSWER_SECONDS = option(
     "--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer; 300 by default."
 )

@@ -187,7 +187,7 @@ class LlamaEngine(Engine):
         command = [self._program(), "--metrics", "--no-webui"]
         for name, value in (_options(job) | room | places).items():
             command += [f"--{name}", str(value)]
-        return serving(command, models.work / "llama-server.log")
+        return serving([*command, *seats.arguments], models.work / "llama-server.log")
 
 
 def gguf_of(saved: Path, work: Path) -> Path:

@@ -81,7 +81,8 @@ class VllmEngine(Engine):
             options["per-request-spec-decode-metrics"] = "detailed"
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        return serving([*command, "--no-enable-prefix-caching"], models.work / "vllm.log", env=_ENVIRONMENT)
+        command += ["--no-enable-prefix-caching", *seats.arguments]
+        return serving(command, models.work / "vllm.log", env=_ENVIRONMENT)
 
 
 def _speculation(job: Job, draft: str) -> dict[str, Any] | None:

@@ -60,11 +60,15 @@ class Models:
 
 @dataclass(frozen=True)
 class Seats:
-    """What a server has room for: `requests` at a time of `tokens` each, in `dtype`; 0 tokens: the engine's usual."""
+    """What a server has room for: `requests` at a time of `tokens` each, in `dtype`; 0 tokens: the engine's usual.
+
+    `arguments` are further ones of its command line.
+    """
 
     requests: int = 1
     tokens: int = 0
     dtype: str = DTYPE
+    arguments: tuple[str, ...] = ()
 
 
 class Engine(ABC):

@@ -68,7 +68,8 @@ class Bench:
 
     A request reads a piece of `text` of ``context - output_tokens / 2`` tokens and outputs `output_tokens`, whether the
     text would end or not. Each point is timed `repeats` times with other pieces, the same at every k. `ks` are drafts
-    per call beside plain decoding; none are those of a running server.
+    per call beside plain decoding; none are those of a running server. `arguments` are further ones of the command
+    line of an engine that is started.
     """
 
     batches: tuple[int, ...]
@@ -79,6 +80,7 @@ class Bench:
     repeats: int = 5
     temperature: float = 0.0
     seed: int = 0
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         in_range(argument("output_tokens", "--output-tokens"), self.output_tokens, 1 << 20)
@@ -98,7 +100,7 @@ class Bench:
     def seats(self) -> Seats:
         """The room that the largest point needs, with drafts past the end."""
         tokens = max(self.contexts) + self.output_tokens // 2 + max(self.ks, default=0) + 1
-        return Seats(max(self.batches), tokens, "auto")
+        return Seats(max(self.batches), tokens, "auto", self.arguments)
 
     def job(self, k: int) -> Job:
         """How requests are sampled."""
@@ -201,7 +203,7 @@ def _fingerprint(engine: Engine, asked: Bench, models: Models | None) -> str:
     """Of all that a row does not say and that decides it."""
     which = [fingerprint_of(folder, None) for folder in (models.target, models.draft)] if models else []
     served = dict(engine.settings(asked.job(0))) if isinstance(engine, ServerEngine) else {}
-    requests = [asked.text, asked.output_tokens, asked.temperature, asked.seed]
+    requests = [asked.text, asked.output_tokens, asked.temperature, asked.seed, asked.arguments]
     return hashlib.sha256(json.dumps([engine.version(), which, served, requests]).encode()).hexdigest()[:16]
 
 
