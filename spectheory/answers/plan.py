@@ -141,11 +141,14 @@ class ServedJson(Part, kw_only=True):
         reading: bool
         certain: bool
         ran: Annotated[Interval | None, says("speed-up of runs at this very setting, if there are any")]
-        agrees: Annotated[bool, says("whether they lie in the interval of the fit")]
+        agrees: Annotated[bool, says("whether they are as near to the fit as the wider interval reaches")]
 
     class Fit(Part):
         """Seconds of a step by term, and the fit's errors."""
 
+        law: Annotated[str, says("affine, or a staircase of the tokens that a step verifies")]
+        tried: Annotated[dict[str, float], says("by law, root mean square error of runs left out, relative")]
+        stairs: Annotated[list[tuple[float, float]], says("tokens and seconds at each rise; empty if affine")]
         terms: dict[str, float]
         error: float
         freedom: Count
@@ -162,6 +165,14 @@ class ServedJson(Part, kw_only=True):
         accepted: Annotated[float, says("accepted tokens of a call")]
         in_flight: float | None
 
+    class Crossover(Part):
+        """Where the best speed-up passes 1 at a concurrency."""
+
+        batch: float
+        k: Count
+        context: Interval
+        beyond: Annotated[bool, says("whether speculation pays beyond this context, not below it")]
+
     choices: Annotated[list[Choice], says("the best k by concurrency and context; 0 is plain decoding")]
     lock_step: Maybe[Annotated[list[LockStepJson], says("the same for batches that wait for their longest text")]] = (
         UNSET
@@ -171,6 +182,7 @@ class ServedJson(Part, kw_only=True):
             list[LoadPointJson], says("by k, the largest concurrency within --tpot and --ttft, which gives its goodput")
         ]
     ] = UNSET
+    crossovers: Annotated[list[Crossover], says("contexts at which the best speed-up passes 1, by concurrency")]
     tokens_per_call: Annotated[dict[str, Interval], says("by k")]
     basis: Annotated[str, says("where tokens per call come from")]
     fit: Annotated[Fit, says("seconds of a step by term, and the fit's errors")]

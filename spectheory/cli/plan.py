@@ -40,7 +40,6 @@ from spectheory.deployment.engines import check_one_names_rules, named_engines
 from spectheory.deployment.exports import Acceptance, counted_acceptance, export_named, planned_acceptance
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
 from spectheory.deployment.stale_draft import staleness, step_of
-from spectheory.engines.vllm.bench import read_runs
 from spectheory.errors import FOREIGN, SettingError, reason_of
 from spectheory.files import read_text
 from spectheory.pages.deployment import deployment_parts, served_charts
@@ -53,6 +52,7 @@ from spectheory.reports.served import served_report
 from spectheory.reports.stale_draft import training_report
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
+from spectheory.trace.timed import timed_runs
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 
@@ -163,10 +163,12 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         return counted_acceptance({name: each for name, (_, each) in counts.items()})
     _check_shared(question, len(named) or len(BUILT_IN))
     drafts = [_draft_at(name, path, question) for name, path in named] or list(_built_in(question))
-    return planned_acceptance(drafts, checked_rules(question.rule), k_max=question.k_max, by_batch=by_batch)
+    rules = checked_rules(question.rule)
+    contexts = question.context if question.hardware else None
+    return planned_acceptance(drafts, rules, k_max=question.k_max, by_batch=by_batch, contexts=contexts)
 
 
-# A server that `vllm bench serve` timed
+# A server that was timed
 
 
 def _plan_server(question: PlanOptions) -> None:
@@ -185,7 +187,7 @@ def _timed_server(question: PlanOptions) -> TimedServer:
         raise SettingError(
             "--bench is given with --trace", limit="timed runs are of one draft", remedy="name its trace alone"
         )
-    runs = [run for path in question.bench or () for file in _files(path) for run in read_runs(file)]
+    runs = [run for path in question.bench or () for run in timed_runs(path)]
     rules = checked_rules(question.rule) or []
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
@@ -198,16 +200,6 @@ def _timed_server(question: PlanOptions) -> TimedServer:
             remedy="name a trace, or none",
         )
     return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
-
-
-def _files(path: Path) -> list[Path]:
-    """The results of a folder, printed blocks where it has no JSON; or the file itself."""
-    if not path.is_dir():
-        return [path]
-    results = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
-    if not results:
-        raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
-    return results
 
 
 # Drafts that were measured, or the built-in ones, and what they cost

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import nnls
 from scipy.special import stdtrit
 
+from spectheory.checks import choice
 from spectheory.cost.model import CostModel, Ends
 from spectheory.distributions import Floats
 from spectheory.drafting import Shape
@@ -58,9 +59,56 @@ class StepTime:
             )
 
 
+AFFINE, STAIRS, GRAPHS = "affine", "stairs", "stairs at graph sizes"
+LAWS = (AFFINE, STAIRS, GRAPHS)
+"""Laws of a step's time, the simplest first."""
+GRAPH_SIZES = (1, 2, 4, *range(8, 256, 8), *range(256, 513, 16))
+"""Tokens that vLLM captures CUDA graphs for unless told otherwise (vllm-project/vllm, vllm/config/vllm.py); a step is
+padded to the next."""
+
+
+@dataclass(frozen=True)
+class _Law:
+    """The columns of a fit: those of TERMS that are used, and heights of a staircase at `knots` of verified tokens."""
+
+    terms: tuple[int, ...]
+    knots: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, runs: Sequence[StepTime], terms: Sequence[int], sizes: Sequence[int]) -> _Law:
+        """The law for these runs: a staircase takes the place of what a step and its sequences take."""
+        if name == AFFINE:
+            return cls(tuple(terms))
+        padded = tuple(sizes) if name == GRAPHS else ()
+        knots = sorted({_padded(run.batch * (run.k + 1), padded) for run in runs})
+        return cls(tuple(each for each in terms if each not in _IN_STAIRS), tuple(knots), padded)
+
+    def rows(self, batch: Floats, context: Floats, k: Floats, accepted: Floats) -> Floats:
+        """What each coefficient is multiplied by, a row for each step."""
+        rows, tokens = _rows_of(batch, context, k, accepted), batch * (k + 1)
+        unused = np.ones(len(TERMS), dtype=bool)
+        unused[list(self.terms)] = False
+        rows[:, unused] = 0.0
+        return np.hstack([rows, self._stairs(tokens)]) if self.knots else rows
+
+    def _stairs(self, tokens: Floats) -> Floats:
+        """Ramps between knots, so that heights above 0 are a monotone law; past the last knot in proportion."""
+        at, knots = np.array([_padded(each, self.sizes) for each in tokens])[:, None], np.array(self.knots)
+        ramps = np.clip((at - knots[:-1]) / np.diff(knots), 0.0, 1.0)
+        return np.asarray(np.hstack([np.ones_like(at), ramps]) * np.maximum(1.0, at / knots[-1]))
+
+
+def _padded(tokens: float, sizes: Sequence[int]) -> float:
+    """The graph that so many tokens run in; past the largest they run as they are."""
+    return next((float(size) for size in sizes if size >= tokens), float(tokens))
+
+
 @dataclass(frozen=True)
 class ServedFit:
     r"""Seconds of a step as a function of batch, context and k, fitted to a server's runs (C3, estimate).
+
+    The *affine* law is
 
     .. math:: t = a + bB + cBL + [k > 0]\,(s + gB) + k\,(d + eB + fBL) + h A_k B
 
@@ -70,10 +118,15 @@ class ServedFit:
     verification together: the time of calls does not tell them apart. No coefficient is below 0. Residuals are
     relative, t'/t - 1.
 
-    `coefficients` follow :data:`TERMS`; those of terms that the runs do not vary are 0. `directions` are independent
-    errors of the coefficients, one standard deviation each. `error` is the standard deviation of the residuals,
-    `freedom` the runs less the terms, `left_out` for each run the relative error of the fit to all other runs; NaN
-    where these do not determine the terms.
+    *Stairs* replace a + bB + keB by a law S(m) of the tokens that a step verifies, m = B(k + 1), that never falls:
+    isotonic regression together with the other terms, linear between the m of the runs. *Stairs at graph sizes* pad m
+    to the next CUDA graph first. `law` is the one of the smallest error of runs left out, `tried` has the error of each
+    (root of the mean square, relative, over runs that every law predicts).
+
+    `coefficients` follow :data:`TERMS`, then come the rises of the staircase at `knots`; those of terms that the runs
+    do not vary are 0. `directions` are independent errors of the coefficients, one standard deviation each. `error` is
+    the standard deviation of the residuals, `freedom` the runs less the terms, `left_out` for each run the relative
+    error of the fit to all other runs; NaN where these do not determine the terms, or m is beyond theirs.
     """
 
     runs: tuple[StepTime, ...]
@@ -82,6 +135,16 @@ class ServedFit:
     error: float
     freedom: int
     left_out: tuple[float, ...] = field(repr=False)
+    columns: _Law = field(repr=False)
+    law: str = AFFINE
+    tried: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def stairs(self) -> tuple[tuple[float, float], ...]:
+        """Tokens of a step at which the staircase begins and rises, with its seconds from there on; none if affine."""
+        heights = np.array(self.coefficients[len(TERMS) :])
+        known = zip(self.columns.knots, heights, heights.cumsum(), strict=True)
+        return tuple((knot, float(top)) for i, (knot, rise, top) in enumerate(known) if rise or not i)
 
     @property
     def ks(self) -> tuple[int, ...]:
@@ -103,7 +166,8 @@ class ServedFit:
 
     def seconds(self, batch: float, context: float, k: int = 0) -> Interval:
         """Seconds of a step, with the 95% interval that follows from the residuals (statistical)."""
-        row = _row_of(batch, context, k, _accepted_at(self.runs, k))
+        at = (batch, context, k, _accepted_at(self.runs, k))
+        row = self.columns.rows(*(np.array([float(each)]) for each in at))[0]
         best = self._bounded(row @ np.array(self.coefficients))
         half = self.reach * math.sqrt(sum(float(row @ np.array(each)) ** 2 for each in self.directions))
         return Interval(min(self._bounded(best - half), best), best, best + half, "statistical")
@@ -180,107 +244,165 @@ def _accepted_at(runs: Sequence[StepTime], k: int) -> float:
     return float(np.interp(k, ks, [np.mean([run.accepted for run in runs if run.k == each]) for each in ks]))
 
 
-def _row_of(batch: float, context: float, k: int, accepted: float = 0.0) -> Floats:
-    """What each term is multiplied by."""
-    cached = batch * context
-    return np.array(
-        [1.0, batch, cached, float(k > 0), k, k * batch, k * cached, float(k > 0) * batch, accepted * batch]
+def _rows_of(batch: Floats, context: Floats, k: Floats, accepted: Floats) -> Floats:
+    """What each term is multiplied by, a row for each step."""
+    cached, call = batch * context, np.where(k > 0, 1.0, 0.0)
+    return np.stack(
+        [np.ones_like(batch), batch, cached, call, k, k * batch, k * cached, call * batch, accepted * batch], axis=1
     )
 
 
 _OF_CONTEXT = (2, 6)
 _OF_CALLS = (3, 7, 8)
+_OF_BATCH = (1, 5, 7)
+_IN_STAIRS = (0, 1, 5)
 _PREFILL = (8, 7)
 _MOST_ERROR = 0.25
 """Residuals above it leave speed-ups unknown by a factor of more than 1.5 either way."""
+_GAIN = 0.8
+"""A staircase is chosen if its error of runs left out is below this share of the affine law's."""
+_LEAST_LEFT_OUT = 6
+"""Laws are compared on so many runs left out, or more."""
 
 
-def fit_server(runs: Sequence[StepTime]) -> ServedFit:
+def fit_server(runs: Sequence[StepTime], *, law: str | None = None, sizes: Sequence[int] = GRAPH_SIZES) -> ServedFit:
     """Fit the time of a step by least squares of relative residuals, no coefficient below 0 (``scipy.optimize.nnls``).
 
     Terms of the context are fitted where it varies, and those of a call where k does. The runs must say more than
-    there are terms: a ``SettingError`` names the runs that are missing.
+    there are terms: a ``SettingError`` names the runs that are missing. Without a `law` it is the one that predicts
+    runs left out best; a staircase must have 0.8 of the affine law's error at most. `sizes` are those of CUDA graphs.
 
     Examples
     --------
     >>> from spectheory.cost.served import StepTime
     >>> runs = [StepTime(b, 100, k, 0.01 + 0.001 * b + 0.002 * k) for b in (1, 4, 16) for k in (0, 1, 4)]
     >>> fit = fit_server(runs)
-    >>> round(fit.coefficients[0], 6), round(fit.coefficients[4], 6), fit.error < 1e-9, fit.freedom
-    (0.01, 0.002, True, 3)
+    >>> round(fit.coefficients[0], 6), round(fit.coefficients[4], 6), fit.error < 1e-9, fit.freedom, fit.law
+    (0.01, 0.002, True, 3, 'affine')
     """
+    choice("law", law or AFFINE, LAWS, remedy="leave it out to have it chosen")
     _require(runs)
-    design = np.array([_row_of(run.batch, run.context, run.k, _accepted_at(runs, run.k)) for run in runs])
-    seconds = np.array([run.seconds for run in runs])
-    used = _used(runs)
-    relative = design[:, used] / seconds[:, None]
-    for term in _PREFILL:
-        if term in used and (len(runs) <= len(used) or _rank(relative) < len(used)):  # a law without it may be known
-            used.remove(term)
-            relative = design[:, used] / seconds[:, None]
-    _require_determined(runs, relative, used)
-    solution = _solved(relative)
-    free = solution > 0
-    freedom = len(runs) - len(used)
-    error = math.sqrt(float(np.sum((relative @ solution - 1) ** 2)) / freedom)
-    if error > _MOST_ERROR:
+    terms = _determined(runs)
+    fits = {}
+    for name in LAWS if law is None else (law,):
+        columns = _Law.of(name, runs, terms, sizes)
+        if any(columns.knots == fit.columns.knots for fit in fits.values()):
+            continue  # every step of the runs fills a graph
+        if fit := _fitted(runs, columns, name, required=name in (law, AFFINE)):
+            fits[name] = fit
+    chosen, tried = _chosen(fits)
+    fit = replace(fits[chosen], tried=tried)
+    if (scatter := max(fit.error, 0.0 if fit.law == AFFINE else tried[fit.law])) > _MOST_ERROR:
         raise SettingError(
-            f"the runs scatter by {error:.0%} about the fit",
+            f"the runs scatter by {scatter:.0%} about the fit",
             limit=f"at most {_MOST_ERROR:.0%}",
             remedy="time a quiet server, with longer outputs and more prompts",
         )
+    return fit
+
+
+def _chosen(fits: Mapping[str, ServedFit]) -> tuple[str, dict[str, float]]:
+    """The law of the smallest error of runs left out, and the errors on the runs that all laws predict."""
+    off = {name: np.array(fit.left_out) for name, fit in fits.items()}
+    common = np.all([~np.isnan(each) for each in off.values()], axis=0)
+    tried = {name: float(np.sqrt(np.mean(each[common] ** 2))) for name, each in off.items() if common.any()}
+    first = next(iter(fits))
+    if common.sum() < _LEAST_LEFT_OUT:
+        return first, tried
+    best = min(tried, key=lambda name: tried[name])
+    return (best if tried[best] < _GAIN * tried[first] else first), tried
+
+
+def _determined(runs: Sequence[StepTime]) -> list[int]:
+    """Terms of the affine law that the runs determine; those of other requests' prompts are left out first."""
+    used, relative = _used(runs), _relative(runs, _Law(tuple(range(len(TERMS)))))
+    for term in _PREFILL:
+        if term in used and (len(runs) <= len(used) or _rank(relative[:, used]) < len(used)):
+            used.remove(term)  # a law without it may be known
+    _require_determined(runs, relative[:, used], used)
+    return used
+
+
+def _relative(runs: Sequence[StepTime], law: _Law) -> Floats:
+    """The columns over the seconds of each run."""
+    steps = np.array([[run.batch, run.context, run.k, run.seconds] for run in runs], dtype=np.float64)
+    by_k = {k: _accepted_at(runs, k) for k in {run.k for run in runs}}
+    accepted = np.array([by_k[run.k] for run in runs])
+    return np.asarray(law.rows(steps[:, 0], steps[:, 1], steps[:, 2], accepted) / steps[:, 3:])
+
+
+def _fitted(runs: Sequence[StepTime], law: _Law, name: str, *, required: bool) -> ServedFit | None:
+    """The fit of one law; None where a staircase has as many rises as runs, unless it is required."""
+    relative = _relative(runs, law)
+    solution = _solved(relative)
+    free = solution > 0
+    freedom = len(runs) - (int(free.sum()) if law.knots else len(law.terms))
+    if freedom < 1 and not required:
+        return None
+    if freedom < 1:
+        raise SettingError(f"{len(runs)} runs have a step each", limit="stairs need more runs", remedy="add runs")
+    error = math.sqrt(float(np.sum((relative @ solution - 1) ** 2)) / freedom)
     scale = relative[:, free].max(axis=0)
-    values, vectors = np.linalg.eigh(np.linalg.inv((relative[:, free] / scale).T @ (relative[:, free] / scale)))
-    directions = np.zeros((len(values), len(TERMS)))
-    directions[:, np.array(used)[free]] = (error * np.sqrt(np.maximum(values, 0.0)) * vectors / scale[:, None]).T
-    coefficients = np.zeros(len(TERMS))
-    coefficients[used] = solution
+    values, vectors = np.linalg.eigh(np.linalg.pinv((relative[:, free] / scale).T @ (relative[:, free] / scale)))
+    directions = np.zeros((len(values), len(solution)))
+    directions[:, free] = (error * np.sqrt(np.maximum(values, 0.0)) * vectors / scale[:, None]).T
     return ServedFit(
         tuple(runs),
-        tuple(coefficients.tolist()),
+        tuple(solution.tolist()),
         tuple(map(tuple, directions.tolist())),
         error,
         freedom,
-        tuple(_left_out(relative, i) for i in range(len(runs))),
+        tuple(_left_out(runs, relative, law, name, i) for i in range(len(runs))),
+        law,
+        name,
     )
 
 
 def _rank(relative: Floats) -> int:
-    return int(np.linalg.matrix_rank(relative / relative.max(axis=0)))
+    return int(np.linalg.matrix_rank(relative / np.maximum(relative.max(axis=0), np.finfo(float).tiny)))
 
 
 def _solved(relative: Floats) -> Floats:
+    """Coefficients of the columns; 0 where a column is 0."""
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
     return np.asarray(nnls(relative / scale, np.ones(len(relative)))[0] / scale)
 
 
-def _left_out(relative: Floats, run: int) -> float:
+def _left_out(runs: Sequence[StepTime], relative: Floats, law: _Law, name: str, left: int) -> float:
     """The relative error at one run of the fit to all others."""
-    others = np.delete(relative, run, axis=0)
-    if np.linalg.matrix_rank(others / np.maximum(others.max(axis=0), np.finfo(float).tiny)) < relative.shape[1]:
+    if law.knots:  # the others have knots of their own
+        law = _Law.of(name, [each for i, each in enumerate(runs) if i != left], law.terms, law.sizes)
+        if not law.knots[0] <= _padded(runs[left].batch * (runs[left].k + 1), law.sizes) <= law.knots[-1]:
+            return math.nan
+        relative = _relative(runs, law)
+    others = np.delete(relative, left, axis=0)
+    if not law.knots and _rank(others[:, law.terms]) < len(law.terms):
         return math.nan
-    return float(relative[run] @ _solved(others) - 1)
+    return float(relative[left] @ _solved(others) - 1)
 
 
 def _used(runs: Sequence[StepTime]) -> list[int]:
     """Terms that the runs vary."""
     contexts = [run.context for run in runs]
     varies = max(contexts) > (1 + SAME) * min(contexts)
+    batches = len({run.batch for run in runs}) > 1
     several = len({run.k for run in runs if run.k}) > 1
     accepts = any(run.accepted for run in runs)
     kept = [i for i in range(len(TERMS)) if (varies or i not in _OF_CONTEXT) and (several or i not in _OF_CALLS)]
-    return [i for i in kept if accepts or i != _PREFILL[0]]
+    kept = [i for i in kept if batches or i not in _OF_BATCH]
+    return [i for i in kept if (accepts and batches) or i != _PREFILL[0]]
 
 
 def _require(runs: Sequence[StepTime]) -> None:
-    """Both kinds of runs, each at two batches."""
+    """Both kinds of runs, each at two batches, unless all are at one."""
+    alone = len({run.batch for run in runs}) == 1
     for drafts, name in ((False, "without speculation"), (True, "with speculation")):
         batches = sorted({run.batch for run in runs if bool(run.k) is drafts})
-        if len(batches) < 2:
+        if len(batches) < (1 if alone else 2):
             there = f"there are some at {batches[0]:g} alone" if batches else "there are none"
             raise SettingError(
                 f"runs {name} are missing ({there})",
-                limit="each kind is needed at two batches",
+                limit="each kind is needed" + ("" if alone else " at two batches"),
                 remedy=f"run {name} at another concurrency" if batches else f"add runs {name}",
             )
 

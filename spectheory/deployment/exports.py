@@ -14,6 +14,7 @@ from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
 from spectheory.deployment.candidates import Draft
 from spectheory.deployment.ranking import rank_drafts
 from spectheory.errors import SettingError, argument
+from spectheory.intervals import Interval
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters, pooled
@@ -25,16 +26,28 @@ Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class BestK:
+    """The best chain of a batch and context: k, 0 for plain decoding, and its speed-up over plain decoding there."""
+
+    batch: int
+    context: float
+    k: int
+    speedup: Interval
+
+
+@dataclass(frozen=True)
 class Acceptance:
     """How calls of k drafts end, and k by batch size if a plan knows it.
 
-    `survival` has P(accepted >= i), i = 1..k, at the starts of calls of k drafts (unconditional); `schedule` the rows
-    (first batch, last batch, k). `kind` is ``exact`` for the texts of a trace, or ``counted`` by an engine.
+    `survival` has P(accepted >= i), i = 1..k, at the starts of calls of k drafts (unconditional), none where they were
+    not counted; `schedule` the rows (first batch, last batch, k), `table` the best k by batch and context. `kind` is
+    ``exact`` for the texts of a trace, or ``counted`` by an engine.
     """
 
     survival: tuple[float, ...]
     schedule: tuple[tuple[int, int, int], ...] = ()
     kind: str = "exact"
+    table: tuple[BestK, ...] = ()
 
     @property
     def k(self) -> int:
@@ -44,7 +57,7 @@ class Acceptance:
     @property
     def hazards(self) -> tuple[float, ...]:
         """P(draft i accepted, given that those before it were); 0 after a survival of 0."""
-        before = (1.0, *self.survival[:-1])
+        before = (1.0, *self.survival[:-1])[: self.k]
         return tuple(s / b if b > 0 else 0.0 for s, b in zip(self.survival, before, strict=True))
 
     @property
@@ -80,6 +93,12 @@ class Export:
                 limit="these costs are for one batch size",
                 remedy=f"use {argument('a spectheory.cost.Roofline', '--bench or --hardware')}",
             )
+        if not (self.by_batch or acceptance.survival):
+            raise SettingError(
+                f"{self.name} needs acceptance by position",
+                limit="these runs counted none",
+                remedy=f"name a trace of the pair with {argument('trace', 'TRACE')}",
+            )
         if self.most is not None and acceptance.k > self.most:
             raise SettingError(
                 f"{self.name} is asked for k = {acceptance.k}",
@@ -103,6 +122,27 @@ def _schedule(acceptance: Acceptance) -> Options:
         "num_speculative_tokens": max(longest, 1),
         "num_speculative_tokens_per_batch_size": [list(row) for row in acceptance.schedule],
     }
+
+
+def _adaptive(acceptance: Acceptance) -> Options:
+    return {str(first): {"candidate_steps": [k]} for first, _, k in acceptance.schedule}
+
+
+_TABLE = "spectheory-k/1"
+_COLUMNS = ("batch", "context", "k", "speedup", "low", "high")
+"""The schema of a table of k, which stays as it is, and its columns."""
+
+
+def _table(acceptance: Acceptance) -> Options:
+    rows = [
+        (row.batch, round(row.context), row.k, *_rounded([row.speedup.best, row.speedup.low, row.speedup.high]))
+        for row in acceptance.table
+    ]
+    return {"schema": _TABLE, "rows": [dict(zip(_COLUMNS, row, strict=True)) for row in rows]}
+
+
+def _csv(options: Options) -> str:
+    return "\n".join([",".join(_COLUMNS), *(",".join(map(str, row.values())) for row in options["rows"])])
 
 
 def _yaml(options: Options) -> str:
@@ -138,6 +178,16 @@ _EVERY = (
         json.dumps,
         by_batch=True,
     ),
+    Export(
+        "sglang-adaptive",
+        "SGLang's adaptive speculation, EAGLE and EAGLE-3: one length from each batch size on, the JSON file of "
+        "--speculative-adaptive-config",
+        _adaptive,
+        json.dumps,
+        by_batch=True,
+    ),
+    Export("table", "k by batch and context as JSON, for other programs", _table, json.dumps, by_batch=True),
+    Export("table-csv", "k by batch and context as CSV", _table, _csv, by_batch=True),
     Export(
         "aiconfigurator",
         "aiconfigurator and AISimulate: k, and mean accepted drafts",
@@ -204,19 +254,31 @@ def export_named(name: str) -> Export:
 
 
 def planned_acceptance(
-    drafts: Sequence[Draft], rules: Iterable[PathRule | str] | None = None, *, k_max: int = 16, by_batch: bool = False
+    drafts: Sequence[Draft],
+    rules: Iterable[PathRule | str] | None = None,
+    *,
+    k_max: int = 16,
+    by_batch: bool = False,
+    contexts: Sequence[int] | None = None,
 ) -> tuple[Acceptance, str]:
-    """Acceptance of the fastest chain at the starts of its own calls, and k by batch where costs know batches; with
-    words that say what it is of. Without rules it is that of token verification.
+    """Acceptance of the fastest chain at the starts of its own calls, and k by batch and context where costs know them;
+    with words that say what it is of. Without rules it is that of token verification.
     """
     best = rank_drafts(drafts, rules=rules or [TokenVerification()], k_max=k_max, nodes=1).best
     rule, k, trace, cost = best.prediction.rule, best.prediction.shape.nodes, best.draft.trace, best.draft.cost
     schedule: tuple[tuple[int, int, int], ...] = ()
+    table: tuple[BestK, ...] = ()
     if by_batch and isinstance(cost, Roofline | AffineCost):
         every = range(1, max(BATCHES) + 1)
         schedule = tuple(batch_ranges(best_lengths(trace, rule, cost, k_max=k_max, batches=every)))
+        choices = best_lengths(trace, rule, cost, k_max=k_max, contexts=contexts or None)
+        table = tuple(BestK(at.batch, at.context, at.k, _estimate(at.speedup)) for at in choices)
     words = f"draft {best.draft.name}, {rule.label}, k = {k} (speed-up {best.speedup}), exact for the trace's texts"
-    return Acceptance(tuple(survival_at_starts(trace, rule, k).tolist()), schedule), words
+    return Acceptance(tuple(survival_at_starts(trace, rule, k).tolist()), schedule, table=table), words
+
+
+def _estimate(value: float) -> Interval:
+    return Interval(value, value, value, "estimate")
 
 
 def counted_acceptance(counts: Mapping[str, Counters | CallLog]) -> tuple[Acceptance, str]:

@@ -12,28 +12,26 @@ import numpy as np
 from spectheory.cost.model import CostModel
 from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
 from spectheory.deployment.batches import batch_ranges
-from spectheory.deployment.exports import Acceptance
+from spectheory.deployment.crossover import Crossover, crossovers
+from spectheory.deployment.exports import Acceptance, BestK
 from spectheory.deployment.load import Load, LoadAnswer, LoadPoint
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
-from spectheory.intervals import Interval
+from spectheory.intervals import Interval, Kind
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
 from spectheory.prediction.renewal import read_at, spread_of_calls, tokens_counted
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import Trace
-from spectheory.trace.counters import BenchRun
+from spectheory.trace.timed import TimedRun
 from spectheory.verification import PathRule
 from spectheory.verification.registry import path_rule
 
 OF_RUNS = "counted by the runs themselves, whose calls the intervals take as independent"
 _NEAR = 0.1
 """Contexts closer than this, in proportion, are one setting."""
-_UNDRAFTED = 0.01
-"""Tokens that no counted call output, as a share, from which on a run is refused: steps without drafts were slower or
-faster than calls, and its mean mixes them."""
 
 
 @dataclass(frozen=True)
@@ -70,43 +68,19 @@ class ServedChoice:
 
     @property
     def agrees(self) -> bool:
-        """Whether what runs at this very setting gave, if there are any, lies in the interval."""
-        return self.ran is None or self.speedup.low <= self.ran.best <= self.speedup.high
+        """Whether what runs at this very setting gave, if there are any, is as near to the fit as the wider of both
+        intervals reaches: a fit of many runs is narrower than the noise of one.
+        """
+        if self.ran is None:
+            return True
+        halves = (math.log(each.high / each.low) / 2 for each in (self.speedup, self.ran))
+        return abs(math.log(self.ran.best / self.speedup.best)) <= max(halves)
 
     @property
     def certain(self) -> bool:
         """Whether the interval is above 1, and that of runs at this very setting too: speculating pays."""
         known = [self.speedup, *([self.ran] if self.ran else [])]
         return self.k > 0 and all(one.kind == "statistical" and one.low > 1 for one in known)
-
-
-def _step_time(run: BenchRun) -> StepTime:
-    """The mean time of a step of a run: a plain step, or a call.
-
-    Seconds after the first token, summed over requests, over the tokens that followed it or over the calls. So accepted
-    tokens past the end of a text do not matter. The batch is the concurrency.
-    """
-    if run.concurrency is None:
-        raise _refused(run, "has no concurrency", "the batch must be known", "run with --max-concurrency")
-    if run.failed:
-        raise _refused(run, f"has {run.failed} failed requests", "their tokens are not counted", "run it again")
-    if not run.calls:
-        return StepTime(run.concurrency, run.context, 0, run.decoding / run.decoded)
-    if run.drafted != run.k * run.calls:
-        drafted = (run.drafted or 0) / run.calls
-        raise _refused(
-            run, f"drafted {drafted:.2f} tokens per call, {run.k} at most", "calls must be of one length", "fix k"
-        )
-    beside = run.decoded / (run.calls + (run.accepted or 0)) - 1
-    if beside > _UNDRAFTED:
-        raise _refused(
-            run,
-            f"has {beside:.1%} of its tokens from steps without drafts",
-            f"at most {_UNDRAFTED:.0%} may be",
-            "keep outputs shorter than the model's longest text",
-        )
-    accepted = min(max(run.decoded / run.calls - 1, 0.0), float(run.k))
-    return StepTime(run.concurrency, run.context, run.k, run.decoding / run.calls, accepted)
 
 
 def _tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:
@@ -124,33 +98,62 @@ def _tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[To
     return rows
 
 
-def _tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
+def _tokens_of_runs(runs: Sequence[TimedRun], ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call that the runs counted (§13), those past the end of a text left out.
 
-    For a k that did not run it is a reading of the next longer one's counts (§14), with the same share past the end.
-    Intervals take calls as independent, which is a lower bound of the noise.
+    For a k that did not run it is a reading of the next longer one's counts (§14), with the same share past the end;
+    without survival by position k that did not run are left out. Intervals take calls as independent, which is a lower
+    bound of the noise; without counts of calls there is none (an estimate).
     """
     rows = []
     for k in ks:
         same = _counted_with(runs, k)
-        ran, calls = same[0].k, sum(run.calls or 0 for run in same)
+        if not all(run.survival for run in same):
+            if k in {run.k for run in runs}:
+                per_call = _mean_tokens(same)
+                rows.append(Tokens(k, per_call, _gain_of(k, per_call)))
+            continue
+        ran, calls = same[0].k, sum(run.calls or 1 for run in same)
         # Of all tokens that calls gave, those past the end of a text are no output.
-        output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
         counted = _counted_survival(runs, ran)
+        output = _weighted(same, lambda run: run.tokens_per_call or 1.0) / (1 + sum(counted))
         spread = spread_of_calls(counted, calls)
         per_call = (read_at(counted, k, spread) if k != ran else tokens_counted(counted, calls)) * output
         rows.append(Tokens(k, per_call, _gain_of(k, per_call), k != ran))
     return rows
 
 
-def _counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
-    """P(accepted >= i), i = 1..k, pooled over the calls of ``_counted_with``."""
+def _mean_tokens(same: Sequence[TimedRun]) -> Interval:
+    """The mean over runs of one k. With counts of calls 95%, the variance of a call at its largest, a(k - a)."""
+    unknown = [run.name or f"k = {run.k}" for run in same if run.tokens_per_call is None]
+    if unknown:
+        raise TextError(
+            f"run {unknown[0]} has no tokens per call",
+            limit="times alone give no speed-up",
+            remedy=f"name a trace of the pair with {argument('trace', 'TRACE')}",
+        )
+    mean = _weighted(same, lambda run: run.tokens_per_call or 1.0)
+    k, calls = same[0].k, [run.counted_calls for run in same]
+    if None in calls:
+        return Interval(mean, mean, mean, "estimate")
+    half = reach(np.inf) * math.sqrt(max((mean - 1) * (k + 1 - mean), 0.0) / max(sum(each or 0 for each in calls), 1))
+    return Interval(max(mean - half, 1.0), mean, min(mean + half, k + 1.0), "statistical")
+
+
+def _weighted(runs: Sequence[TimedRun], value: Callable[[TimedRun], float]) -> float:
+    """The mean over the calls of runs; runs that do not count them weigh alike."""
+    return float(np.average([value(run) for run in runs], weights=[run.counted_calls or 1.0 for run in runs]))
+
+
+def _counted_survival(runs: Sequence[TimedRun], k: int) -> tuple[float, ...]:
+    """P(accepted >= i), i = 1..k, pooled over the calls of ``_counted_with``; none where runs did not count it."""
     same = _counted_with(runs, k)
-    calls = sum(run.calls or 0 for run in same)
-    return tuple(sum(run.survival[i] * (run.calls or 0) for run in same) / calls for i in range(k))
+    if not all(run.survival for run in same):
+        return ()
+    return tuple(_weighted(same, lambda run, i=i: run.survival[i]) for i in range(k))  # type: ignore[misc]
 
 
-def _counted_with(runs: Sequence[BenchRun], k: int) -> list[BenchRun]:
+def _counted_with(runs: Sequence[TimedRun], k: int) -> list[TimedRun]:
     """The runs of this k, or of the next longer one."""
     nearest = min(run.k for run in runs if run.k >= k)
     return [run for run in runs if run.k == nearest]
@@ -163,13 +166,16 @@ def _served_choices(
     return [_best(ServedCost(fit, batch, context), tokens) for context in contexts for batch in batches]
 
 
-def _as_run(choice: ServedChoice, runs: Sequence[BenchRun], fit: ServedFit) -> ServedChoice:
+def _as_run(choice: ServedChoice, runs: Sequence[TimedRun], fit: ServedFit) -> ServedChoice:
     """The choice with what runs at its very setting gave: time per output token without drafts over that with them."""
-    at = [run for run in runs if run.concurrency == choice.batch and abs(run.context / choice.context - 1) <= _NEAR]
-    plain, drafted = ([run for run in at if run.k == k] for k in (0, choice.k))
+    at = [run for run in runs if run.batch == choice.batch and abs(run.context - choice.context) <= _NEAR * run.context]
+    plain, drafted = ([run for run in at if run.k == k and run.token_seconds] for k in (0, choice.k))
     if not (choice.k and plain and drafted):
         return choice
-    without, with_drafts = (sum(r.decoding for r in each) / sum(r.decoded for r in each) for each in (plain, drafted))
+    without, with_drafts = (
+        float(np.average([run.token_seconds or 0.0 for run in each], weights=[run.decoded or 1.0 for run in each]))
+        for each in (plain, drafted)
+    )
     gained, half = without / with_drafts, fit.reach * fit.error * math.sqrt(1 / len(plain) + 1 / len(drafted))
     return replace(choice, ran=Interval(gained * math.exp(-half), gained, gained * math.exp(half), "statistical"))
 
@@ -200,7 +206,7 @@ def _best(cost: ServedCost, tokens: Sequence[Tokens]) -> ServedChoice:
 
 def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
     """The speed-up with tokens per call as counted: the interval is of the times and of the counts."""
-    counting = deviation(per_call.low, per_call.high)
+    counting, counted = deviation(per_call.low, per_call.high), per_call.low < per_call.high
 
     def ratio_of(model: CostModel) -> float:
         return per_call.best * model.target_step().best / model.call(Chain(k)).best
@@ -209,13 +215,10 @@ def _gain_of(k: int, per_call: Interval) -> Callable[[CostModel], Interval]:
         best = ratio_of(cost)
         ends: Iterator[tuple[float, ...]] = (tuple(map(ratio_of, pair)) for pair in cost.errors())
         half = reach(np.inf) * math.sqrt(counting**2 + sum(deviation(low, high) ** 2 for low, high in ends))
-        return Interval(best * math.exp(-half), best, best * math.exp(half), "statistical")
+        kind: Kind = "statistical" if counted else "estimate"
+        return Interval(best * math.exp(-half), best, best * math.exp(half), kind)
 
     return gain
-
-
-def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> SettingError | TextError:
-    return TextError(f"run {run.name} {what}", limit=limit, remedy=remedy)
 
 
 # The whole answer
@@ -225,7 +228,7 @@ def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> SettingError 
 class TimedServer:
     """What a plan for a server rests on: runs, their fit, and tokens per call of a trace's rule or of the runs."""
 
-    runs: Sequence[BenchRun]
+    runs: Sequence[TimedRun]
     fit: ServedFit
     tokens: Sequence[Tokens]
     trace: Trace | None
@@ -234,15 +237,20 @@ class TimedServer:
     @classmethod
     def of(
         cls,
-        runs: Sequence[BenchRun],
+        runs: Sequence[TimedRun],
         trace: Trace | None = None,
         rule: PathRule | str = "token",
         *,
         k_max: int = 16,
+        law: str | None = None,
     ) -> TimedServer:
-        """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs."""
+        """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs.
+
+        `law` is that of the step times, one of ``spectheory.cost.served.LAWS``; by default the one that predicts runs
+        left out best.
+        """
         rule = path_rule(rule)
-        fit = fit_server([_step_time(run) for run in runs])
+        fit = fit_server([run.step for run in runs], law=law)
         ks = [k for k in fit.ks if k <= k_max]
         if not ks:
             raise SettingError(
@@ -262,17 +270,18 @@ class ServedAnswer:
 
     `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
     so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed. `load` has what is
-    within a target, where one was given.
+    within a target, where one was given, `crossovers` the contexts at which the best speed-up passes 1.
     """
 
     choices: Sequence[ServedChoice]
     tokens: Sequence[Tokens]
     fit: ServedFit
-    runs: Sequence[BenchRun]
+    runs: Sequence[TimedRun]
     basis: str
     lock_step: Sequence[LockStepChoice] = ()
     texts: int = 0
     load: LoadAnswer | None = None
+    crossovers: Sequence[Crossover] = ()
 
 
 def plan_server(
@@ -301,13 +310,14 @@ def plan_server(
     basis = f"{rule.name} verification on the trace, exact for its texts" if trace else OF_RUNS
     texts = len(trace.texts) if trace else 0
     load = None if tpot is None and ttft is None else _within(server, cached[0], tpot, ttft)
-    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load)
+    turns = crossovers(fit, server.tokens, sizes)
+    return ServedAnswer(choices, server.tokens, fit, server.runs, basis, together, texts, load, turns)
 
 
 def _within(server: TimedServer, context: float, tpot: float | None, ttft: float | None) -> LoadAnswer:
     """The largest concurrency within the targets, of plain decoding and of each length."""
     (least, most), targets = server.fit.batches, []
-    runs = [run for run in server.runs if abs(run.context / context - 1) <= _NEAR]
+    runs = [run for run in server.runs if abs(run.context - context) <= _NEAR * context]
     load = Load(tpot=tpot) if ttft is None else _timed_requests(server, runs, context, tpot, ttft)
     for k, tokens in [(0, 1.0), *((each.k, each.per_call.best) for each in server.tokens)]:
         for batch in range(most, least - 1, -1):
@@ -320,7 +330,7 @@ def _within(server: TimedServer, context: float, tpot: float | None, ttft: float
 
 
 def _timed_requests(
-    server: TimedServer, runs: Sequence[BenchRun], context: float, tpot: float | None, ttft: float
+    server: TimedServer, runs: Sequence[TimedRun], context: float, tpot: float | None, ttft: float
 ) -> Load:
     """The targets, of requests as long as those that the runs at this context sent."""
     if not runs:
@@ -330,17 +340,18 @@ def _timed_requests(
             limit="times to first tokens are those of runs at one context",
             remedy=f"name one of {known} with {argument('contexts', '--context')}",
         )
-    requests = sum(run.completed for run in runs)
-    lengths = {
-        name: round(sum(getattr(run, name) for run in runs) / requests) for name in ("input_tokens", "output_tokens")
-    }
-    return Load(tpot=tpot, ttft=ttft, prompt_tokens=lengths["input_tokens"], output_tokens=lengths["output_tokens"])
+    weights = [run.requests or 1 for run in runs]
+    prompts, outputs = (
+        round(float(np.average([getattr(run, name) or 1.0 for run in runs], weights=weights)))
+        for name in ("prompt_tokens", "output_tokens")
+    )
+    return Load(tpot=tpot, ttft=ttft, prompt_tokens=prompts, output_tokens=outputs)
 
 
-def _first_token(runs: Sequence[BenchRun], k: int, batch: int) -> float | None:
+def _first_token(runs: Sequence[TimedRun], k: int, batch: int) -> float | None:
     """Mean milliseconds to a first token; None outside the concurrencies that ran."""
-    longer = [run for run in runs if (run.k >= k if k else not run.k)]
-    same = [(run.concurrency or 0, run.ttft) for run in longer if run.k == min(each.k for each in longer)]
+    longer = [run for run in runs if (run.k >= k if k else not run.k) and run.ttft is not None]
+    same = [(run.batch, run.ttft or 0.0) for run in longer if run.k == min(each.k for each in longer)]
     at = sorted({concurrency for concurrency, _ in same})
     if not at or not at[0] <= batch <= at[-1]:
         return None
@@ -366,6 +377,10 @@ def acceptance_of_server(
         )
     every = range(1, most + 1) if by_batch else [least]
     choices = _served_choices(server.fit, server.tokens, every, [context])
+    table: list[ServedChoice] = []
+    if by_batch:
+        sizes, _ = _measured_at(server.fit.runs, server.fit)
+        table = _served_choices(server.fit, server.tokens, sizes, server.contexts(contexts))
     k = choices[0].k or server.tokens[-1].k
     if server.trace is None:
         of, kind, survival = "counted by the runs", "counted", _counted_survival(server.runs, k)
@@ -373,4 +388,5 @@ def acceptance_of_server(
         of, kind = f"{server.rule.name} verification", "exact"
         survival = tuple(survival_at_starts(server.trace, server.rule, k).tolist())
     words = f"{of}, k = {k}, context {context:.0f}"
-    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else (), kind), words
+    rows = tuple(BestK(at.batch, at.context, at.k, at.speedup) for at in table)
+    return Acceptance(survival, tuple(batch_ranges(choices)) if by_batch else (), kind, rows), words

@@ -4,7 +4,7 @@ A folder has some of these files; each is loaded when it is asked for, so that a
 
 - ``logs.py``: formats of its logs, in ``REQUESTS`` (calls of each request), ``SCORES`` (log-probabilities) and
   ``TOTALS``; ``METRICS``, what its ``/metrics`` are called.
-- ``bench.py``: formats of timed runs, in ``TIMED``; files of its tools that say no time of a step, in ``UNTIMED``.
+- ``timed.py``: formats of timed runs, in ``TIMED``; files of its tools that say no time of a step, in ``UNTIMED``.
 - ``settings.py``: ``ENGINE``, what its settings do, with the functions that make them.
 - ``running.py``: ``RUNS``, the class that runs it on this machine; ``DIALECT``, how its server is asked.
 """
@@ -32,7 +32,7 @@ FOLDERS = (
 """Every engine, in the order of answers."""
 
 
-def of_engines(part: Literal["logs", "bench", "settings", "running"], name: str) -> Iterator[Any]:
+def of_engines(part: Literal["logs", "timed", "settings", "running"], name: str) -> Iterator[Any]:
     """What the engines that have this file say under a name in it.
 
     Examples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from spectheory.answers.plan import ServedJson
-from spectheory.cost.served import TERMS
+from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.served import ServedAnswer, ServedChoice
 from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import lock_step_table
@@ -24,7 +24,7 @@ _NOTES = (
 _ONE_K = "All runs with speculation have k = {}: no other k is planned."
 _READING = "* read from counts of a longer chain, whose calls start elsewhere: an estimate."
 _NOT_AS_RUN = (
-    "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, outside the fit's interval: "
+    "At concurrency {batch:g}, context {context:.0f}, k = {k} the runs gave {ran}x, apart from the fit's {speedup}x: "
     "the fit does not hold there, or the runs' noise is larger."
 )
 _SLOW_CLIENT = (
@@ -32,6 +32,10 @@ _SLOW_CLIENT = (
 )
 
 
+_OF_MANY = {TERMS[i]: TERMS[i].replace("a cached token", "1,000 cached tokens") for i in (2, 6)}
+_STAIRS = "Of the tokens that a step verifies: concurrency times k + 1. Between two rows of tokens on a line."
+_TURNS = 3
+"""Concurrencies of the sentence on contexts."""
 _FIRST = (
     "TTFT: the mean of the runs at that context, waiting included, on a line between their concurrencies; of a k that "
     "did not run that of the next longer one. An estimate, and no percentile."
@@ -41,7 +45,7 @@ _FIRST = (
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
-    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < (run.concurrency or 1) / 2]
+    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < run.batch / 2]
     notes = [
         f"Tokens per call: {answer.basis}.",
         *_NOTES,
@@ -53,12 +57,14 @@ def served_report(answer: ServedAnswer) -> Report:
     sentences = _sentences(answer)
     read = [_READING] if any(choice.reading for choice in answer.choices) else []
     title = "Best k and its speed-up (by cached tokens; 0: plain; ?: interval includes 1)"
+    fitted = [_law(answer.fit), *dict.fromkeys(run.note for run in answer.runs if run.note)]
+    notes += fitted[1:]
     table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
     together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
     within = targets_table(answer.load)
     tables = [table, *within, *together, _fit(answer), _runs(answer), _tokens(answer)]
     first = targets_table(answer.load, brief=True) or [table]
-    brief = Brief.of(sentences, first, [*first[0].notes, *_not_as_run(answer)])
+    brief = Brief.of(sentences, first, [*first[0].notes, *fitted, *_not_as_run(answer)])
     return Report(_content(answer), tables, " ".join(sentences), notes, brief)
 
 
@@ -77,8 +83,30 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
     goodput = load_sentence(answer.load)
-    said, reached = [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays], [f"{goodput}."] * bool(goodput)
+    turns = [_turn(answer)] if answer.crossovers else []
+    said, reached = (
+        [f"Speculate with k = {best.k} at {where}: {best.speedup}x.", pays, *turns],
+        [f"{goodput}."] * bool(goodput),
+    )
     return [*reached, *said] if missed(answer.load) else [*said, *reached]
+
+
+def _turn(answer: ServedAnswer) -> str:
+    """Where speculation stops to pay, at the smallest concurrencies."""
+    (first, *_), (least, most) = answer.crossovers, answer.fit.contexts
+    at = []
+    for turn in answer.crossovers:
+        low = "under" * (turn.context.low == least) + f" {turn.context.low:,.0f}"
+        high = "over" * (turn.context.high == most) + f" {turn.context.high:,.0f}"
+        if turn.beyond is first.beyond:
+            at.append(f"{turn.context.best:,.0f} ({low.strip()} to {high.strip()}) at concurrency {turn.batch:g}")
+    return f"It {'pays' if first.beyond else 'loses'} beyond context {'; '.join(at[:_TURNS])}."
+
+
+def _law(fit: ServedFit) -> str:
+    """Which law the times follow, and the error of each that was tried."""
+    tried = ", ".join(f"{name} {100 * error:.1f}%" for name, error in fit.tried.items())
+    return f"Step times are {fit.law}. Each run predicted from the others is off by (mean square): {tried}."
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -91,17 +119,23 @@ def _fit(answer: ServedAnswer) -> Table:
     fit = answer.fit
     deviations = [math.sqrt(sum(each[i] ** 2 for each in fit.directions)) for i in range(len(TERMS))]
     rows: list[Row] = [
-        [term, 1e6 * value, 1e6 * fit.reach * deviation]
-        for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=True)
+        [
+            _OF_MANY.get(term, term),
+            *(each * (1e9 if term in _OF_MANY else 1e6) for each in (value, fit.reach * deviation)),
+        ]
+        for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=False)
         if value
     ]
     columns = [Column("time of", kind="words"), Column("microseconds", digits=3), Column("± (95%)", digits=3)]
+    steps = [[f"a step of {tokens:g} tokens", 1e6 * seconds, None] for tokens, seconds in fit.stairs]
     worst = max((abs(error) for error in fit.left_out if not math.isnan(error)), default=math.nan)
     notes = [
         f"Residuals {100 * fit.error:.1f}% (standard deviation, {fit.freedom} degrees of freedom); each run predicted "
-        f"from the others: at most {100 * worst:.1f}% off. Terms of 0 are left out."
+        f"from the others: at most {100 * worst:.1f}% off. Terms of 0 are left out.",
+        _law(fit),
+        *([_STAIRS] if fit.stairs else []),
     ]
-    return Table("Time of a step of all sequences together", columns, rows, notes)
+    return Table("Time of a step of all sequences together", columns, [*steps, *rows], notes)
 
 
 def _runs(answer: ServedAnswer) -> Table:
@@ -117,17 +151,15 @@ def _runs(answer: ServedAnswer) -> Table:
 
 
 def _tokens(answer: ServedAnswer) -> Table:
-    counted: dict[int, tuple[int, int]] = {}
+    counted: dict[int, list[tuple[float, float]]] = {}
     for run in answer.runs:
-        if run.calls:
-            tokens, calls = counted.get(run.k, (0, 0))
-            counted[run.k] = tokens + run.decoded, calls + run.calls
+        if run.k and run.tokens_per_call:
+            counted.setdefault(run.k, []).append((run.tokens_per_call, run.calls or 1))
+    means = {k: sum(n * w for n, w in each) / sum(w for _, w in each) for k, each in counted.items()}
     columns = [
         Column("k"),
         Column("planned with", digits=3, at=lambda each: Cell(each.per_call, after="*" if each.reading else "")),
-        Column(
-            "runs", digits=3, at=lambda each: counted[each.k][0] / counted[each.k][1] if each.k in counted else None
-        ),
+        Column("runs", digits=3, at=lambda each: means.get(each.k)),
     ]
     return Table.of("Tokens per call", columns, answer.tokens)
 
@@ -138,7 +170,7 @@ def _content(answer: ServedAnswer) -> ServedJson:
         answer,
         answer.load,
         tokens_per_call={each.k: each.per_call for each in answer.tokens},
-        fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=True))),
+        fit=ServedJson.Fit.view(fit, terms=dict(zip(TERMS, fit.coefficients, strict=False))),
         runs=[
             ServedJson.Run.view(time, name=run.name, in_flight=run.in_flight)
             for run, time in zip(answer.runs, fit.runs, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -88,6 +89,13 @@ class TimedRun:
         if self.requests is None or self.output_tokens is None:
             return None
         return self.requests * (self.output_tokens - 1)
+
+    @property
+    def counted_calls(self) -> float | None:
+        """Calls of the run: as counted, or tokens over tokens per call."""
+        if self.calls is not None or not (self.k and self.decoded and self.tokens_per_call):
+            return self.calls
+        return self.decoded / self.tokens_per_call
 
     @property
     def in_flight(self) -> float | None:
@@ -181,10 +189,19 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     for kinds in _OF_FILES:
-        if found := sorted(file for kind in kinds for file in path.rglob(kind)):
+        if found := sorted(file for kind in kinds for file in path.rglob(kind) if not _is_aside(file)):
             return found
     names = ", ".join(kind.removeprefix("*") for kinds in _OF_FILES for kind in kinds)
     raise SettingError(f"{path} holds no results", limit=f"needs files {names}", remedy="check the folder")
+
+
+def _is_aside(file: Path) -> bool:
+    """Whether a file of `vllm bench sweep` warms up, failed, or repeats the runs beside it.
+
+    (vllm-project/vllm, vllm/benchmarks/sweep/serve.py)
+    """
+    repeats = file.name == "summary.json" and any(file.parent.glob("run=*.json"))
+    return repeats or file.name == "warmup.json" or file.name.endswith("failure.json")
 
 
 def _read(path: Path) -> list[TimedRun]:
@@ -195,7 +212,7 @@ def _read(path: Path) -> list[TimedRun]:
         raise TextError(
             f"{path} cannot be read ({reason_of(error)})", limit="needs a file or folder", remedy="check the path"
         ) from error
-    for untimed in (one for of_one in of_engines("bench", "UNTIMED") for one in of_one):
+    for untimed in (one for of_one in of_engines("timed", "UNTIMED") for one in of_one):
         if untimed.recognises(head):
             raise TextError(f"{path} is {untimed.what}", limit=untimed.limit, remedy=untimed.remedy)
     chosen = next((each for each in timed_formats().values() if each.recognises(head)), None)
@@ -214,6 +231,92 @@ def _read(path: Path) -> list[TimedRun]:
         ) from error
 
 
+def k_named(name: str) -> int | None:
+    """The k that a name says, as that of a file of a tool which does not say it.
+
+    Examples
+    --------
+    >>> k_named("run_k3_bs8"), k_named("k-means"), k_named("bulk3")
+    (3, None, None)
+    """
+    match = re.search(r"(?<![A-Za-z0-9])k(\d{1,3})(?![A-Za-z0-9])", name)
+    return int(match[1]) if match else None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of a server that serves one request at a time: seconds of its further tokens, and its counts."""
+
+    prompt: float
+    tokens: int
+    seconds: float
+    accepted: int = 0
+    drafted: int = 0
+    note: str = ""
+
+    @property
+    def calls(self) -> int:
+        """Steps after the prompt's own token."""
+        return self.tokens - 1 - self.accepted
+
+    @property
+    def context(self) -> float:
+        """Mean cached tokens."""
+        return self.prompt + self.tokens / 2
+
+
+_LEAST_WHOLE = 0.9
+"""Drafts of a call over k: the last call of a text may draft fewer."""
+_ALIKE = 1.5
+"""Contexts within this factor of the shortest are one run."""
+
+
+def runs_of_answers(engine: str, answers: Iterable[Answer], path: Path) -> Iterator[TimedRun]:
+    """Answers of a file as runs of batch 1, a run for each k and context.
+
+    Calls are tokens less accepted ones, less the prompt's own (an estimate: a last call may accept tokens past the
+    end). k is that of the file's name, or drafted tokens per call, which must be nearly whole.
+    """
+    named, groups = k_named(path.stem), list[tuple[int, list[Answer]]]()
+    known = [(_k_of(each, named, path), each) for each in answers if each.calls > 0 and 0 < each.seconds < math.inf]
+    for k, each in sorted(known, key=lambda one: (one[0], one[1].context)):
+        if groups and groups[-1][0] == k and each.context <= _ALIKE * groups[-1][1][0].context:
+            groups[-1][1].append(each)
+        else:
+            groups.append((k, [each]))
+    for k, same in groups:
+        decoded, calls = sum(each.tokens - 1 for each in same), sum(each.calls for each in same)
+        yield TimedRun(
+            engine,
+            1,
+            sum(each.context * (each.tokens - 1) for each in same) / decoded,
+            k,
+            math.fsum(each.seconds for each in same) / calls,
+            min(decoded / calls, k + 1.0) if k else None,
+            sum(each.prompt for each in same) / len(same),
+            1 + decoded / len(same),
+            len(same),
+            calls=calls if k else None,
+            name=path.stem,
+            note=same[0].note,
+        )
+
+
+def _k_of(answer: Answer, named: int | None, path: Path) -> int:
+    """Drafts of the calls of an answer."""
+    if not answer.drafted:
+        return 0
+    per_call = answer.drafted / answer.calls
+    k = named or round(per_call)
+    if not k or not _LEAST_WHOLE <= per_call / k <= 2 - _LEAST_WHOLE:
+        raise TextError(
+            f"{path} has an answer with {per_call:.2f} drafts per call",
+            limit="calls must draft k tokens each" + (f", and its name says k = {k}" if named else ""),
+            remedy="serve with one k that no confidence cuts, and name the file k3.json if it is 3",
+        )
+    return k
+
+
 def timed_formats() -> dict[str, TimedFormat]:
     """Every format of timed runs by its name."""
-    return {each.name: each for each in (OWN, *(one for of_one in of_engines("bench", "TIMED") for one in of_one))}
+    return {each.name: each for each in (OWN, *(one for of_one in of_engines("timed", "TIMED") for one in of_one))}

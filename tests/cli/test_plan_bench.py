@@ -138,7 +138,10 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "EMPTY"], "holds no results"),
         (["--bench", "CAPTURED"], "the runs scatter by 53% about the fit: at most 25%; time a quiet server"),
         (["--bench", "no-such-file"], "cannot be read (No such file"),
-        (["--bench", "BENCH/k0_c1_in100.json"], "runs without speculation are missing (there are some at 1 alone)"),
+        (
+            ["--bench", "BENCH/k0_c1_in100.json"],
+            "runs with speculation are missing (there are none): each kind is needed; add runs with speculation",
+        ),
         (["--bench", "BENCH", "--c", "0.1"], "--c and --bench are given: one source of costs"),
         (["--bench", "BENCH", "--trace", "a=TRACE"], "--bench is given with --trace"),
         (["--bench", "BENCH", "--batch", "64"], "batch is 64: runs cover 1 to 16"),

@@ -55,7 +55,7 @@ ROOMS = (
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
 
-PARTS = {"logs": "trace", "bench": "trace", "settings": "deployment", "running": "measure"}
+PARTS = {"logs": "trace", "bench": "trace", "timed": "trace", "settings": "deployment", "running": "measure"}
 """A file of an engine counts to the room that asks for it; an engine's package and the list of engines to their own."""
 
 SCRIPTS = ("spectheory/cli", "spectheory/__main__.py")
