@@ -53,7 +53,7 @@ def run_bench(question: BenchOptions) -> None:
     engine.version()  # one that is missing is named before anything is written
     ready_folder(question.out)
     with progress() as bar:
-        task = bar.add_task("starting")
+        task = bar.add_task("starting", total=None)
 
         def on_progress(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)

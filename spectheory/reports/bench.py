@@ -48,7 +48,8 @@ def bench_report(runs: Sequence[TimedRun], file: Path, lacking: Mapping[int, str
         )
         if each
     )
-    headline = f"{len(runs)} points timed, {seconds:.0f} s now: {', '.join(times)}."
+    said = ", ".join(times)
+    headline = f"{said[:1].upper()}{said[1:]} ({len(runs)} points)."
     return Report(
         content, [Table.of("Points", _COLUMNS, ordered)], headline, [*_NOTES, *_next(lacking, plannable), command]
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,11 +22,14 @@ from spectheory.cli import bench as command
 from spectheory.cli import main
 from spectheory.cost.served import StepTime, fit_server
 from spectheory.errors import EngineError, SettingError, SpectheoryError, TextError
+from spectheory.measure.engines import Models, find_engine
 from spectheory.measure.engines.bench import BENCH_FILE, Bench, Benched, bench
 from spectheory.measure.engines.design import timed_points
 from spectheory.measure.engines.load import Load, Streamed
 from spectheory.measure.engines.server import ServerEngine
+from spectheory.pairs import resolve
 from spectheory.trace.timed import timed_runs
+from tests.engines import timed_server
 from tests.engines.timed_server import TimedStub, serving
 from tests.made_up import each, one_line
 
@@ -146,11 +150,10 @@ def test_bursts_are_one_step(calls: list[int], step: float) -> None:
 # Servers of a known law
 
 
-@each("style", ["usage", "ids", "total"])
-def test_the_times_are_those_of_the_server(style: str, tmp_path: Path) -> None:
+def test_the_times_are_those_of_the_server(tmp_path: Path) -> None:
     """Prompts take five steps' time, and none of it is in the times; acceptance and survival are the server's."""
     for k, accepted in ((0, 0), (1, 1), (4, 2)):
-        answer = timed(tmp_path / style, stub(k, accepted, style=style), asked(repeats=2 if k == 4 else 1))
+        answer = timed(tmp_path, stub(k, accepted), asked(repeats=2 if k == 4 else 1))
     assert [run.k for run in answer.runs] == [0] * 4 + [1] * 4 + [4] * 4
     for run in answer.runs:
         assert run.step_seconds == pytest.approx(law(run.batch, run.context, run.k), rel=1e-9)
@@ -162,6 +165,13 @@ def test_the_times_are_those_of_the_server(style: str, tmp_path: Path) -> None:
     assert timed_runs(answer.file) == list(answer.runs)
     fit = fit_server([run.step for run in answer.runs])
     assert fit.seconds(3, 100, 2).best == pytest.approx(law(3, 100, 2), rel=1e-6)
+
+
+@each("style", ["ids", "total"])
+def test_tokens_are_counted_however_a_server_says_them(style: str, tmp_path: Path) -> None:
+    """By their ids; or only their total at the end, which is spread over the texts."""
+    (first, *_) = timed(tmp_path / style, stub(4, 2, style=style), asked(contexts=(40,), repeats=1)).runs
+    assert first.step_seconds == pytest.approx(law(1, 40, 4), rel=1e-9)
 
 
 def test_what_requests_are_sent(tmp_path: Path) -> None:
@@ -213,7 +223,7 @@ def test_another_setting_is_refused_and_more_points_are_not(tmp_path: Path) -> N
 @each(
     "made, question, words",
     [
-        (stub(2, 1, slots=2), asked(repeats=1), "requests decoded together for"),
+        (stub(2, 1, slots=2), asked(repeats=1), "steps of 4 requests while all decode have"),
         (stub(2, 1, style="none"), asked(repeats=1), "no event says how many tokens it brings"),
         (stub(2, 1, tokenizes=False), asked(repeats=1), "answered 404 to /tokenize"),
         (stub(4, 1, drafted=0.6), asked(repeats=1), "calls drafted 2.4"),
@@ -240,6 +250,23 @@ def test_what_a_request_may_be() -> None:
     assert asked(1, 4).seats.tokens == 200 + 16 + 4 + 1
 
 
+def test_an_engine_is_started_for_each_k(tmp_path: Path) -> None:
+    """In real time, of which nothing is asserted; a finished run starts nothing."""
+    file, runs = tmp_path / "program", tmp_path / "starts"
+    stub = f"{sys.executable} {timed_server.__file__}"
+    file.write_text(
+        f'#!/bin/sh\nif [ "$1" = -c ]; then echo 9.9.9; exit; fi\necho >> {runs}\nshift 2\nexec {stub} "$@"\n'
+    )
+    file.chmod(0o755)
+    engine, question = find_engine(f"vllm={file}"), asked(2, batches=(1, 2), contexts=(40,), repeats=1)
+    models = Models(*(Path(resolve(f"builtin:{name}")) for name in ("target", "draft")), tmp_path / "models")
+    for _ in range(2):
+        answer = bench(engine, question, tmp_path, models)
+        assert [(run.k, run.batch) for run in answer.runs] == [(0, 1), (0, 1), (0, 2), (2, 1), (2, 1), (2, 2)]
+        assert [run.tokens_per_call for run in answer.runs] == [None] * 3 + [2.0] * 3
+        assert len(runs.read_text()) == 2, "starts"
+
+
 # The command
 
 
@@ -262,7 +289,7 @@ def test_the_command_ends_with_the_plan(server: Any, tmp_path: Path, capsys: pyt
     out = ("--out", str(tmp_path))
     assert server(stub(), *SHORT, *out) == 0
     said = capsys.readouterr().out
-    assert said.startswith("4 points timed")
+    assert said.startswith("A plain step takes 11 to 14.8 ms (4 points).\n")
     assert "Not timed yet: start the server with" in said
     assert server(stub(4, 2), *SHORT, *out) == 0
     said = capsys.readouterr().out

@@ -1,11 +1,14 @@
 """A server that decodes requests together in steps of known time, on a clock of its own; tokens are streamed.
 
-The clock stands still until every reader has noted the time of what it was sent, so that times are exact.
+The clock stands still until every reader has noted the time of what it was sent, so that times are exact. As a program
+it takes a server's arguments and keeps to the real time of :data:`PACE` a step, so that an engine can start it.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +19,7 @@ from typing import Any
 
 Seconds = Callable[[int, float, int], float]
 """Of a step: batch, context, k."""
+PACE = 0.004
 _SETTLED = 0.02
 """Seconds without a new request after which the waiting ones begin."""
 
@@ -37,7 +41,7 @@ class TimedStub:
 
     One prompt is read in a step, beside the decoding of the others. `slots` are the most requests at a time; `style` is
     how a chunk says its tokens: usage, ids, or only the total at the end. `fails` is the request, from 0, that it
-    answers with status 500.
+    answers with status 500. `pace` is the real time of a step.
     """
 
     seconds: Seconds
@@ -50,6 +54,7 @@ class TimedStub:
     tokenizes: bool = True
     drafted: float = 1.0
     fails: int = -1
+    pace: float = 0.0
     now: float = 0.0
     calls: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -98,6 +103,7 @@ class TimedStub:
         with self.change:
             self.noted = self.sent = 0
             self.now += seconds
+        time.sleep(self.pace)
 
     def _give(self, request: _Request, tokens: int) -> None:
         given = min(tokens, request.left)
@@ -109,7 +115,7 @@ class TimedStub:
 
     def _await_readers(self) -> None:
         with self.change:
-            self.change.wait_for(lambda: self.over or self.noted >= self.sent, timeout=5.0)
+            self.change.wait_for(lambda: self.pace or self.over or self.noted >= self.sent, timeout=5.0)
 
     def scrape(self) -> str:
         """``/metrics`` as vLLM writes them; without speculation none of its counters."""
@@ -137,7 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         stub = self.server.stub
-        pages = {"/v1/models": json.dumps({"data": [{"id": "target", "owned_by": "vllm"}]}), "/version": "{}"}
+        pages = {
+            "/health": "{}",
+            "/v1/models": json.dumps({"data": [{"id": "target", "owned_by": "vllm"}]}),
+            "/version": "{}",
+        }
         pages |= {"/metrics": stub.scrape()} if stub.metrics else {}
         self._answer(200 if self.path in pages else 404, pages.get(self.path, "none"))
 
@@ -186,8 +196,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, stub: TimedStub) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, stub: TimedStub, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.stub = stub
 
     def handle_error(self, *_: Any) -> None:
@@ -214,3 +224,16 @@ def serving(stub: TimedStub) -> Iterator[str]:
         server.server_close()
         for thread in threads:
             thread.join(5.0)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until killed, with the k of vLLM's `--speculative-config`; half of the drafts are accepted."""
+    named = dict(itertools.pairwise(arguments))
+    k = json.loads(named.get("--speculative-config", "{}")).get("num_speculative_tokens", 0)
+    stub = TimedStub(lambda batch, context, k: 1.0, k, k // 2, pace=PACE)
+    threading.Thread(target=stub.run, daemon=True).start()
+    _Server(stub, int(named["--port"])).serve_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

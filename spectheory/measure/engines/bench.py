@@ -21,7 +21,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError, TextError, argument
 from spectheory.measure.engines import Engine, Job, Models, Seats
 from spectheory.measure.engines.design import Point, timed_points
-from spectheory.measure.engines.load import Clock, Load, Streamed, together
+from spectheory.measure.engines.load import Clock, Load, NotTogether, Streamed, together
 from spectheory.measure.engines.processes import Http
 from spectheory.measure.engines.server import Dialect, ServerEngine, dialect_of, token_ids
 from spectheory.measure.model_files import fingerprint_of
@@ -46,6 +46,8 @@ _CONTENTS = Contents(
 )
 _WARM, _WARM_UPS = 16, 2
 """Output tokens of the requests before the first point, and how often they are sent."""
+_TRIES = 3
+"""How often a repeat is sent before its point is refused."""
 _SLOW = ("logprobs", "return_tokens_as_token_ids")
 """What a request does not ask for: it takes time."""
 _STREAMED = {
@@ -247,13 +249,9 @@ class _Timer:
     def timed(self, point: Point) -> TimedRun:
         """All repeats of a point."""
         started, began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), self.clock()
-        loads, steps, counts = [], [], []
-        for repeat in range(self.asked.repeats):
-            before = self.counters() if point.k else None
-            loads.append(Load.of(self.sent(point, repeat + 1, self.asked.output_tokens)))
-            if before:
-                counts.append(_between(before, self.counters(), point.k))
-            steps.append(loads[-1].token_seconds * ((counts[-1].length or 1.0) if counts else 1.0))
+        repeats = [self.repeated(point, repeat + 1) for repeat in range(self.asked.repeats)]
+        loads, counts = [load for load, _ in repeats], [each for _, each in repeats if each]
+        steps = [load.token_seconds * ((each and each.length) or 1.0) for load, each in repeats]
         whole = Counters.join(counts) if counts else None
         return TimedRun(
             self.dialect.engine,
@@ -272,6 +270,19 @@ class _Timer:
             ttft=statistics.fmean(load.ttft for load in loads),
             name=f"k{point.k}-b{point.batch}-c{point.context}",
         )
+
+    def repeated(self, point: Point, repeat: int) -> tuple[Load, Counters | None]:
+        """One repeat, and what was counted in it; one that something held up is sent again, a few times."""
+        for left in reversed(range(_TRIES)):
+            before = self.counters() if point.k else None
+            try:
+                load = Load.of(self.sent(point, repeat, self.asked.output_tokens))
+            except NotTogether:
+                if not left:
+                    raise
+            else:
+                return load, _between(before, self.counters(), point.k) if before else None
+        raise AssertionError("the last try raises")
 
     def counters(self) -> Counters | None:
         """What the server has counted of its calls; None without such counters."""

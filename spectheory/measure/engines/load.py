@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from spectheory.errors import FOREIGN, EngineError
 from spectheory.measure.engines.processes import MOST_BYTES
 
-__all__ = ["Load", "Streamed", "together"]
+__all__ = ["Load", "NotTogether", "Streamed", "together"]
 
 _PIECE = 1 << 16
 _BURST = 0.1
@@ -24,6 +24,10 @@ _LEAST_SHARE = 0.25
 """Of their tokens that all requests must have output while all decoded."""
 
 Clock = Callable[[], float]
+
+
+class NotTogether(EngineError):
+    """Requests that did not decode together for long enough."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,10 @@ class Load:
         further = sum(each.tokens[-1][1] - each.tokens[0][1] for each in requests)
         share = tokens / further if further else 0.0
         if share < _LEAST_SHARE or seconds <= 0:
-            raise EngineError(
-                f"{len(requests)} requests decoded together for {share:.0%} of their tokens",
-                limit=f"needs {_LEAST_SHARE:.0%}: all must run at once, and read their prompts sooner",
-                remedy="let the server run so many at once, or raise --output-tokens",
+            raise NotTogether(
+                f"steps of {len(requests)} requests while all decode have {share:.0%} of their tokens",
+                limit=f"needs {_LEAST_SHARE:.0%}: the server must run so many at once, and nothing may hold it up",
+                remedy="raise its limit of requests, raise --output-tokens, or quiet the machine",
             )
         return cls(seconds / tokens, sum(each.tokens[0][0] - each.began for each in requests) / len(requests), share)
 
