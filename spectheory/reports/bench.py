@@ -59,4 +59,4 @@ def _next(lacking: Mapping[int, str], plannable: bool) -> list[str]:
     """What is still to be timed, and how the server is started for it."""
     words = [f"with {start} (k = {k})" if k else f"with {start}" for k, start in sorted(lacking.items())]
     said = [f"Not timed yet: start the server {each} and run the same command again." for each in words]
-    return [*said, "A plan needs plain decoding and calls; it is:"] if not plannable else [*said, "Plan:"]
+    return [*said, "Plan with:" if plannable else "Then plan with:"]
