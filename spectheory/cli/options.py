@@ -204,6 +204,7 @@ class PlanOptions(Question):
     tpot: Annotated[float | None, the.TPOT] = None
     ttft: Annotated[float | None, the.TTFT] = None
     bench: Annotated[list[Path] | None, the.BENCH] = None
+    graph_size: Annotated[list[int] | None, shown(the.GRAPH_SIZE, "those of vLLM: 1, 2, 4, 8, 16, 24, ...")] = None
     export: Annotated[str | None, the.EXPORT] = None
 
 

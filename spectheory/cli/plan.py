@@ -34,6 +34,7 @@ from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.cost.architecture import MARK, NATIVE
+from spectheory.cost.served import GRAPH_SIZES
 from spectheory.deployment import BATCHES, Draft, Load
 from spectheory.deployment.deployment import plan
 from spectheory.deployment.engines import check_one_names_rules, named_engines
@@ -199,7 +200,8 @@ def _timed_server(question: PlanOptions) -> TimedServer:
             limit="--bench has counts of its own",
             remedy="name a trace, or none",
         )
-    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max)
+    sizes = sorted(set(question.graph_size or GRAPH_SIZES))
+    return TimedServer.of(runs, trace and replace(trace, lists=()), *rules, k_max=question.k_max, sizes=sizes)
 
 
 # Drafts that were measured, or the built-in ones, and what they cost
@@ -246,6 +248,14 @@ def _check_costs(question: PlanOptions) -> None:
             limit=reasons.get("".join(sources), "measured latencies are of one machine, batch 1 and one context"),
             remedy="name an accelerator with --hardware" + ("" if question.bench else ", or time a server for --bench"),
         )
+    if question.graph_size and not question.bench:
+        raise SettingError(
+            "--graph-size is given without --bench",
+            limit="it is about timed runs",
+            remedy="leave it out, or add --bench",
+        )
+    for size in question.graph_size or ():
+        in_range("--graph-size", size, MOST_TOKENS)
     if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",

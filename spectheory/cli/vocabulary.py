@@ -187,8 +187,9 @@ PASSES_ALONE = option(
     "--passes-alone", "", COST, "Count the models' passes alone, without the time of our decoding loop."
 )
 BENCH = option(
-    "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
+    "--bench", "PATH", COST, "Timed runs of a server with and without speculation: files of its tools, or a folder."
 )
+GRAPH_SIZE = option("--graph-size", "TOKENS", COST, "Tokens of a CUDA graph that steps are padded to; with --bench.")
 HARDWARE = option(
     "--hardware", "NAME", ROOFLINE, "Roofline of this accelerator, such as H100-SXM, in place of latencies."
 )

@@ -261,6 +261,8 @@ _MOST_ERROR = 0.25
 """Residuals above it leave speed-ups unknown by a factor of more than 1.5 either way."""
 _GAIN = 0.8
 """A staircase is chosen if its error of runs left out is below this share of the affine law's."""
+_ALIKE = 1.05
+"""Of staircases whose errors are within this factor the one at graph sizes is taken: it knows where stairs rise."""
 _LEAST_LEFT_OUT = 6
 """Laws are compared on so many runs left out, or more."""
 
@@ -283,7 +285,7 @@ def fit_server(runs: Sequence[StepTime], *, law: str | None = None, sizes: Seque
     choice("law", law or AFFINE, LAWS, remedy="leave it out to have it chosen")
     _require(runs)
     terms = _determined(runs)
-    fits = {}
+    fits: dict[str, ServedFit] = {}
     for name in LAWS if law is None else (law,):
         columns = _Law.of(name, runs, terms, sizes)
         if any(columns.knots == fit.columns.knots for fit in fits.values()):
@@ -309,7 +311,8 @@ def _chosen(fits: Mapping[str, ServedFit]) -> tuple[str, dict[str, float]]:
     first = next(iter(fits))
     if common.sum() < _LEAST_LEFT_OUT:
         return first, tried
-    best = min(tried, key=lambda name: tried[name])
+    least = min(tried.values())
+    best = next(name for name in reversed(LAWS) if tried.get(name, math.inf) <= _ALIKE * least)
     return (best if tried[best] < _GAIN * tried[first] else first), tried
 
 

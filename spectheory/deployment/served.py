@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spectheory.cost.model import CostModel
-from spectheory.cost.served import ServedCost, ServedFit, StepTime, fit_server
+from spectheory.cost.served import GRAPH_SIZES, ServedCost, ServedFit, StepTime, fit_server
 from spectheory.deployment.batches import batch_ranges
 from spectheory.deployment.crossover import Crossover, crossovers
 from spectheory.deployment.exports import Acceptance, BestK
@@ -243,14 +243,15 @@ class TimedServer:
         *,
         k_max: int = 16,
         law: str | None = None,
+        sizes: Sequence[int] = GRAPH_SIZES,
     ) -> TimedServer:
         """Fit the runs, and find tokens per call of a rule on a trace; without a trace they are those of the runs.
 
         `law` is that of the step times, one of ``spectheory.cost.served.LAWS``; by default the one that predicts runs
-        left out best.
+        left out best. `sizes` are the tokens of CUDA graphs that a step is padded to.
         """
         rule = path_rule(rule)
-        fit = fit_server([run.step for run in runs], law=law)
+        fit = fit_server([run.step for run in runs], law=law, sizes=sizes)
         ks = [k for k in fit.ks if k <= k_max]
         if not ks:
             raise SettingError(

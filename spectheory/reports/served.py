@@ -56,7 +56,8 @@ def served_report(answer: ServedAnswer) -> Report:
     ]
     sentences = _sentences(answer)
     read = [_READING] if any(choice.reading for choice in answer.choices) else []
-    title = "Best k and its speed-up (by cached tokens; 0: plain; ?: interval includes 1)"
+    sure = "interval includes 1" if _counted(answer) else "noise is not known"
+    title = f"Best k and its speed-up (by cached tokens; 0: plain; ?: {sure})"
     fitted = [_law(answer.fit), *dict.fromkeys(run.note for run in answer.runs if run.note)]
     notes += fitted[1:]
     table = best_lengths_table(title, answer.choices, _choice, batch="concurrency", notes=read)
@@ -82,6 +83,8 @@ def _sentences(answer: ServedAnswer) -> list[str]:
     where = f"concurrency {best.batch:g}, context {best.context:.0f}"
     rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     pays = f"It pays at {sure} of {len(answer.choices)} settings (interval above 1){rest}."
+    if not _counted(answer):
+        pays = f"How sure this is, is not known: the runs say no number of calls{rest}."
     goodput = load_sentence(answer.load)
     turns = [_turn(answer)] if answer.crossovers else []
     said, reached = (
@@ -89,6 +92,11 @@ def _sentences(answer: ServedAnswer) -> list[str]:
         [f"{goodput}."] * bool(goodput),
     )
     return [*reached, *said] if missed(answer.load) else [*said, *reached]
+
+
+def _counted(answer: ServedAnswer) -> bool:
+    """Whether the noise of tokens per call is known."""
+    return all(choice.speedup.kind != "estimate" for choice in answer.choices)
 
 
 def _turn(answer: ServedAnswer) -> str:

@@ -124,8 +124,10 @@ class TimedRun:
         return msgspec.convert({name: value for name, value in entry.items() if name in known}, cls)
 
 
-_REQUIRED = ("engine", "batch", "prompt_tokens", "output_tokens", "context", "k", "step_seconds", "tokens_per_call")
-_REQUIRED += ("requests", "seconds", "started")
+_REQUIRED: tuple[str, ...] = (
+    *("engine", "batch", "prompt_tokens", "output_tokens", "context", "k", "step_seconds", "tokens_per_call"),
+    *("requests", "seconds", "started"),
+)
 """Keys of every line; those not known are null."""
 
 

@@ -13,6 +13,7 @@ from spectheory.deployment.exports import EXPORTS
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.samples import SAMPLES
 from spectheory.verification import TokenVerification
 from tests.cli.plan_cases import CONFIG, measured
 from tests.commands import refused
@@ -77,6 +78,107 @@ def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[...
     assert all(1 < c["waiting"] < 2 for c in content["lock_step"])
     assert "in lock-step: best k" in ask(*asked[:-1], "--all")
     assert json.loads(ask(*asked, "--rule", "race"))["basis"].startswith("race")
+
+
+LONG = affine(8e-3, 1e-4, 1e-8, 0.0, 1e-3, 1e-4, 2e-8)
+"""A server on which drafts lose at long contexts with many sequences."""
+
+
+@pytest.fixture(scope="module")
+def sglang(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lines of bench_serving, exact."""
+    path = tmp_path_factory.mktemp("sglang") / "serving.jsonl"
+    server = {"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": 1}
+    path.write_text(
+        "\n".join(
+            json.dumps(
+                {
+                    **{"tag": f"c{b}_in{prompt}_k{k}", "max_concurrency": b, "duration": 60.0, "completed": 100},
+                    **{"total_input_tokens": 100 * prompt, "total_output_tokens": 10100, "request_throughput": 1.0},
+                    "mean_e2e_latency_ms": 1e5 * LONG(b, prompt + 50.5, k) / (length or 1) + 200,
+                    **{"mean_ttft_ms": 200.0, "accept_length": length},
+                    "server_info": server | {"speculative_num_steps": k} if k else {"speculative_algorithm": None},
+                }
+            )
+            for b in (1, 4, 16)
+            for prompt in (500, 8000, 32000)
+            for k, length in ((0, None), (1, 1.7), (3, 2.5))
+        )
+    )
+    return path
+
+
+def test_the_context_where_speculation_stops_paying(sglang: Path, ask: Callable[..., str]) -> None:
+    """K = 1 loses last: 1.7 (a + bB + cBL) is a plain step and a draft's (d + eB + fBL), at batch 16 near 19,800."""
+    content = json.loads(ask("--bench", sglang, "--json"))
+    (turn,) = content["crossovers"]
+    cost, gain = 1e-3 + 16e-4, 0.7 * (8e-3 + 16e-4)
+    assert turn["context"]["best"] == pytest.approx((gain - cost) / (16 * (2e-8 - 0.7e-8)), rel=1e-4)
+    assert (turn["batch"], turn["k"], turn["beyond"], turn["context"]["kind"]) == (16, 1, False, "statistical")
+    said = ask("--bench", sglang)
+    assert f"It loses beyond context {turn['context']['best']:,.0f} (" in said
+    assert "Step times are affine. Each run predicted from the others is off by (mean square): affine 0.0%" in said
+    assert content["fit"]["law"] == "affine"
+    assert content["fit"]["stairs"] == []
+
+
+def test_k_by_batch_and_context_for_other_programs(sglang: Path, ask: Callable[..., str]) -> None:
+    """JSON and CSV hold the choices of the plan; SGLang's file has k from each batch on, at the first context."""
+    choices = json.loads(ask("--bench", sglang, "--json"))["choices"]
+    table = json.loads(ask("--bench", sglang, "--export", "table"))
+    assert table["schema"] == "spectheory-k/1"
+    expected = [
+        (each["batch"], round(each["context"]), each["k"], pytest.approx(each["speedup"]["best"], abs=1e-6))
+        for each in choices
+    ]
+    assert [(row["batch"], row["context"], row["k"], row["speedup"]) for row in table["rows"]] == expected
+    assert {row["k"] for row in table["rows"]} == {0, 1, 3}
+    lines = ask("--bench", sglang, "--export", "table-csv").splitlines()
+    assert lines[0] == "batch,context,k,speedup,low,high"
+    assert [tuple(map(float, line.split(","))) for line in lines[1:]] == [tuple(row.values()) for row in table["rows"]]
+    for context in (550.5, 32050.5):
+        adaptive = json.loads(ask("--bench", sglang, "--context", int(context), "--export", "sglang-adaptive"))
+        steps = {int(batch): entry["candidate_steps"] for batch, entry in adaptive.items()}
+        for row in table["rows"]:
+            if abs(row["context"] - context) < 2:
+                assert steps[max(batch for batch in steps if batch <= row["batch"])] == [row["k"]]
+    assert json.loads(ask("--bench", sglang, "--export", "table", "--json"))["options"] == table
+
+
+def test_passes_alone_and_a_trace(tmp_path: Path, ask: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    """llama-bench at one sequence: drafts are free, tokens are the trace's. Without a trace there are none."""
+    row = {"model_filename": "m", "n_prompt": 0, "n_gen": 0, "n_depth": 0}
+    plain = [row | {"n_gen": 32, "n_depth": d, "avg_ns": int(32e6 * (10 + d / 1000))} for d in (0, 1000, 4000)]
+    passes = [
+        row | {"n_prompt": m, "n_depth": d, "avg_ns": int(1e6 * (10 + 0.5 * m + d / 1000))}
+        for m in (2, 3, 5)
+        for d in (0, 1000, 4000)
+    ]
+    (tmp_path / "bench.jsonl").write_text("\n".join(map(json.dumps, plain + passes)))
+    folder = measured(tmp_path / "small")
+    said = ask(folder, "--bench", tmp_path / "bench.jsonl")
+    assert "Speculate with k = " in said
+    assert "drafts are free in these times" in " ".join(said.split())
+    assert "has no tokens per call: times alone give no speed-up; name a trace" in refused(
+        ["plan", "--bench", tmp_path / "bench.jsonl"], capsys
+    )
+
+
+def test_graphs_may_be_stated(bench: Path, ask: Callable[..., str]) -> None:
+    usual, stated = (
+        json.loads(ask("--bench", bench, *sizes, "--json"))["fit"]["tried"]
+        for sizes in ((), ("--graph-size", 16, "--graph-size", 64))
+    )
+    assert set(usual) == {"affine", "stairs"}, "every step of these runs fills a graph of vLLM"
+    assert set(stated) == {*usual, "stairs at graph sizes"}
+
+
+def test_tokens_per_call_of_unknown_noise(ask: Callable[..., str]) -> None:
+    """A sweep that gives means alone: no setting is said to be sure."""
+    said = ask("--bench", SAMPLES / "sglang_sweep.jsonl")
+    assert "How sure this is, is not known: the runs say no number of calls" in said
+    assert "?: noise is not known)" in said
+    assert "settings (interval above 1)" not in said
 
 
 def test_exports_of_a_trace(tmp_path: Path, ask: Callable[..., str]) -> None:
@@ -149,8 +251,12 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
         (["--bench", "BENCH", "--overhead", "1"], "--overhead given without --hardware"),
         (["--bench", "BENCH", "--ttft", "9", "--context", "500"], "no run has context 500"),
         (["--bench", "BENCH", "--ttft", "0"], "--ttft is 0"),
+        (["--bench", "BENCH", "--graph-size", "0"], "--graph-size is 0"),
+        (["TRACE", "--graph-size", "8"], "--graph-size is given without --bench: it is about timed runs"),
         (["--bench", "BENCH", "--prompt-tokens", "9"], "runs are of one server, and of requests of their own lengths"),
         (["TRACE", "--bench", "BENCH", "--rule", "token", "--rule", "block"], "2 rules are given: a server has one"),
+        (["--bench", "SGLANG", "--export", "vllm-rates"], "vllm-rates needs acceptance by position"),
+        (["--bench", "TRACE/latency.json"], "is no file of timed runs: needs a known format"),
         (["TRACE", "--export", "triton"], "export 'triton' is unknown: there are vllm-rates"),
         (["TRACE", "--export", "atom", "--out", "EMPTY"], "--out is given with --export: an export is one line"),
         (["TRACE", "--export", "vllm-schedule"], "needs k by batch size"),
@@ -158,11 +264,11 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
     ],
 )
 def test_bad_input_is_one_line(
-    arguments: list[str], words: str, bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], words: str, bench: Path, sglang: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty").mkdir(exist_ok=True)
     places = {"BENCH": bench, "TRACE": measured(tmp_path / "small"), "EMPTY": tmp_path / "empty"}
-    places["CAPTURED"] = CAPTURED
+    places |= {"CAPTURED": CAPTURED, "SGLANG": sglang}
     for name, path in places.items():
         arguments = [argument.replace(name, str(path)) for argument in arguments]
     assert words in refused(["plan", *arguments], capsys)

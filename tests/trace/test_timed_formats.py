@@ -268,6 +268,24 @@ def test_files_without_times_of_steps(content: dict[str, Any], words: str, tmp_p
     assert "use vllm bench serve" in str(refused.value)
 
 
+@each(
+    "name, remedy",
+    [
+        ("vllm_metrics.txt", "use vllm bench serve"),
+        ("vllm_log_line.txt", "use vllm bench serve"),
+        ("sglang_log.txt", "sglang.bench_serving"),
+        ("trtllm_iterations.jsonl", "trtllm-bench"),
+        ("ollama_log.txt", "keep the log"),
+        ("lmdeploy_log.txt", "use vllm bench serve"),
+        ("mlx_lm.jsonl", "timed_formats() lists them"),
+    ],
+)
+def test_logs_of_counts_say_what_to_run(name: str, remedy: str) -> None:
+    with pytest.raises(TextError) as refused:
+        timed_runs(SAMPLES / name)
+    assert remedy in str(refused.value)
+
+
 def test_a_sweep_of_vllm_is_read_once(tmp_path: Path) -> None:
     """Runs, their summary beside them, a warm-up and a failure."""
     captured = (Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve" / "k3_c8_in128.json").read_text()

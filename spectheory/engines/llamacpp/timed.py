@@ -107,7 +107,8 @@ def _attempts(path: Path) -> Iterator[Answer]:
                 sum(at(s, *names) for s in stages) for names in (("accepted", "accepted_tokens"), ("draft_tokens",))
             ]
         # The first token comes with the prompt here too.
-        yield Answer(prompt or 0, int(tokens) + 1, float(seconds), *counts, note="" if prompt else _OUTPUT_ALONE)
+        note = "" if prompt else _OUTPUT_ALONE
+        yield Answer(prompt or 0, int(tokens) + 1, float(seconds), counts[0], counts[1], note)
 
 
 def _timings(path: Path) -> Iterator[Answer]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spectheory.errors import TextError
 from spectheory.trace.importers.answers import entries
-from spectheory.trace.timed import Answer, TimedFormat, TimedRun, k_named, runs_of_answers
+from spectheory.trace.timed import Answer, TimedFormat, TimedRun, Untimed, k_named, runs_of_answers
 
 _PLAIN = "Answers of Ollama are read as plain decoding: a model with a draft needs draft_num_predict 0."
 
@@ -37,5 +37,13 @@ TIMED = (
         _read,
         title="Ollama's `/api/generate` and `/api/chat` answers, one at a time",
         lacks="drafts: plain decoding alone; with drafts keep the log of `ollama serve`",
+    ),
+)
+UNTIMED = (
+    Untimed(
+        lambda head: b"speculative decode stats" in head,
+        "a log of Ollama's MLX runner",
+        "it has counts, and no times",
+        "time a model of its llama.cpp runner, and keep the log",
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from spectheory.errors import TextError
 from spectheory.trace.importers.answers import Json, at, entries
-from spectheory.trace.timed import TimedFormat, TimedRun, k_named
+from spectheory.trace.timed import TimedFormat, TimedRun, Untimed, k_named
 
 _SWEPT = ("batch_size", "steps", "topk", "step_time", "acc_length")
 _LENGTH = "SGLang's accept length counts the prompt's token: high by about one token in a request."
@@ -157,5 +157,13 @@ TIMED = (
         _each(_sweep),
         title="SGLang's `bench_speculative.py`",
         lacks="prompt lengths; trees are left out",
+    ),
+)
+UNTIMED = (
+    Untimed(
+        lambda head: b"accept len:" in head or b"sglang:" in head,
+        "a log or scrape of SGLang",
+        "it has counts, and no time of a step",
+        "run python -m sglang.bench_serving --max-concurrency 8 --output-file runs.jsonl",
     ),
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from spectheory.errors import TextError
 from spectheory.trace.importers.answers import Json, at, entries
-from spectheory.trace.timed import TimedFormat, TimedRun
+from spectheory.trace.timed import TimedFormat, TimedRun, Untimed
 
 _WHOLE = 0.02
 """How far drafts per iteration may be from a whole number: means are over requests."""
@@ -67,5 +67,13 @@ TIMED = (
         _read,
         title="TensorRT-LLM's `trtllm-bench ... --streaming --report_json`",
         lacks="the concurrency: the mean of concurrent requests, rounded, is the batch",
+    ),
+)
+UNTIMED = (
+    Untimed(
+        lambda head: b'"specDecodingStats"' in head or b"trtllm_" in head,
+        "statistics or a scrape of TensorRT-LLM",
+        "iterations mix prompts and decoding",
+        "run trtllm-bench throughput --streaming --report_json run.json",
     ),
 )

@@ -81,6 +81,12 @@ TIMED = (
 )
 UNTIMED = (
     Untimed(
+        lambda head: b"vllm:" in head or b"SpecDecoding metrics" in head,
+        "a log or scrape of vLLM or LMDeploy",
+        "it has counts, and no time of a step",
+        _SERVE,
+    ),
+    Untimed(
         lambda head: b'"avg_latency"' in head and b'"percentiles"' in head,
         "a result of vllm bench latency",
         "it says no batch, lengths or acceptance",
