@@ -55,7 +55,7 @@ def stub(k: int = 0, accepted: int = 0, **others: Any) -> TimedStub:
 
 # The points
 
-RANGES = st.tuples(st.integers(1, 4), st.integers(2, 64))
+RANGES = st.tuples(st.integers(1, 4), st.integers(0, 64))
 CONTEXTS = st.lists(st.integers(64, 20_000), min_size=1, max_size=2)
 
 
@@ -80,8 +80,8 @@ def test_every_design_is_taken_by_the_fit(
         assert fit.seconds(*between, k).best == pytest.approx(law(*between, k), rel=1e-6)
 
 
-def test_a_design_without_its_largest_context_is_not_taken() -> None:
-    """Negative control: of three points at each k the fit needs more."""
+def test_a_design_without_its_middle_is_not_taken() -> None:
+    """Negative control: three points at each k leave nothing for the error."""
     points = [p for p in timed_points((1, 8), (100, 900), (0, 2)) if p.batch != 3]
     with pytest.raises(SettingError, match="6 runs are given for 6 terms"):
         fit_server([StepTime(p.batch, p.context, p.k, law(p.batch, p.context, p.k)) for p in points])
@@ -102,7 +102,6 @@ def test_the_corners_are_the_best_three_points() -> None:
 @each(
     "batches, contexts, ks, words",
     [
-        ((4,), (100,), (1,), "batches is 4 alone"),
         ((), (100,), (1,), "batches is empty"),
         ((0, 4), (100,), (1,), "batches is 0"),
         ((1, 4), (0,), (1,), "contexts is 0"),

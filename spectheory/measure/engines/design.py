@@ -36,17 +36,17 @@ def timed_points(batches: Sequence[int], contexts: Sequence[int], ks: Sequence[i
     The middle, at the geometric mean of the batches and the mean of the contexts, is the point for the error. A plan
     needs k = 0 and one or more other k. Points of different k do not depend on each other, so further k can be added.
 
-    With one context two corners remain. Batches and contexts between the ends replace the means.
+    With one context, or one batch, two corners remain. Batches and contexts between the ends replace the means.
 
     Parameters
     ----------
     batches, contexts, ks
-        Sequences decoded together, two at least; mean cached tokens of each; drafts per call, 0 for plain decoding.
+        Sequences decoded together; mean cached tokens of each; drafts per call, 0 for plain decoding.
 
     Raises
     ------
     SettingError
-        If there is one batch alone, or a number is out of range.
+        If a number is out of range.
 
     Examples
     --------
@@ -63,15 +63,9 @@ def timed_points(batches: Sequence[int], contexts: Sequence[int], ks: Sequence[i
         if not values:
             raise SettingError(f"{name} is empty", limit="needs one at least", remedy="name numbers")
     drafted = in_range(argument("ks", "--k"), [k for k in ks if k], _MOST["--k"])
-    (small, *between), large = sorted(set(batches))[:-1] or [batches[0]], max(batches)
-    if small == large:
-        raise SettingError(
-            f"{argument('batches', '--batch')} is {small} alone",
-            limit="the time of a step is told from two batches",
-            remedy=f"give a second one, as {small},{8 * small}",
-        )
-    short, *inside, long = [min(contexts), *sorted(set(contexts))[1:-1], max(contexts)]
-    corners = [(small, short), (large, short), *([(large, long)] if long > short else [])]
+    (small, *between), large = sorted(set(batches))[:-1] or batches[:1], max(batches)
+    (short, *inside), long = sorted(set(contexts))[:-1] or contexts[:1], max(contexts)
+    corners = dict.fromkeys([(small, short), (large, short), (large, long)])
     middle = product(between or [round(math.sqrt(small * large))], inside or [(short + long) // 2])
     points = [*corners, *middle]
     return tuple(Point(k, *at) for k in sorted({*drafted, *([0] if 0 in ks else [])}) for at in points)
