@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -38,6 +40,9 @@ def law(batch: float, context: float, k: int) -> float:
     """Seconds of a step of the stub."""
     plain = 0.01 + 0.001 * batch + 1e-6 * batch * context
     return plain + (0.003 if k else 0.0) + k * (0.002 + 0.0005 * batch + 1e-6 * batch * context)
+
+
+SHORT = ("--output-tokens", "32", "--repeats", "1")
 
 
 def asked(*ks: int, **others: Any) -> Bench:
@@ -266,6 +271,26 @@ def test_an_engine_is_started_for_each_k(tmp_path: Path) -> None:
         assert len(runs.read_text()) == 2, "starts"
 
 
+@pytest.mark.evidence
+def test_a_kill_loses_nothing_that_is_finished(tmp_path: Path) -> None:
+    """A process that is killed after its second point leaves both; the next run times the others."""
+    file, paced = tmp_path / BENCH_FILE, stub(2, 1, pace=timed_server.PACE)
+    with serving(paced) as url:
+        how = ["--batch", "1,4", "--context", "40,200", *SHORT, "--out", str(tmp_path)]
+        command = [sys.executable, "-m", "spectheory", "bench", "--server", url, *how]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and not (file.exists() and file.read_bytes().count(b"\n") >= 3):
+                time.sleep(0.02)
+            process.kill()
+        kept = file.read_bytes().split(b"\n")[:3]
+        sent = len(paced.asked)
+        assert main(command[3:]) == 0
+    assert file.read_bytes().split(b"\n")[:3] == kept
+    assert sorted((run.batch, run.context) for run in timed_runs(file)) == [(1, 40), (2, 120), (4, 40), (4, 200)]
+    again = {len(body["prompt"]) for body in paced.asked[sent:] if body["max_tokens"] == 32}
+    assert again == {104, 184}, "those of the finished points have 24 tokens"
+
+
 # The command
 
 
@@ -279,9 +304,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             return main(["bench", "--server", url, "--batch", "1,4", "--context", "40,200", *words])
 
     return run
-
-
-SHORT = ("--output-tokens", "32", "--repeats", "1")
 
 
 def test_the_command_ends_with_the_plan(server: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
