@@ -117,7 +117,7 @@ def run() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", default="llama.cpp", help="NAME=PROGRAM of the engine")
     parser.add_argument("--out", type=Path, default=Path("serving"), help="folder of the runs, which are continued")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=5)
     asked = parser.parse_args()
     loads_of(asked.out)
     fitted = timed(asked.engine, asked.out / "fitted", 0, asked.repeats)

@@ -28,7 +28,7 @@ from spectheory.measure.model_files import fingerprint_of
 from spectheory.store import Contents, Store
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.prometheus import counters_of
-from spectheory.trace.timed import TimedRun
+from spectheory.trace.timed import NO_PREFILL, TimedRun
 
 __all__ = ["BENCH_FILE", "DEFAULT_KS", "Bench", "Benched", "bench"]
 
@@ -126,11 +126,6 @@ class Benched:
     file: Path
     lacking: Mapping[int, str]
     seconds: float
-
-    @property
-    def plannable(self) -> bool:
-        """Whether plain decoding and calls are both timed."""
-        return len({bool(run.k) for run in self.runs}) == 2
 
 
 def bench(
@@ -269,6 +264,7 @@ class _Timer:
             survival=whole.survival[: point.k] if whole else (),
             ttft=statistics.fmean(load.ttft for load in loads),
             name=f"k{point.k}-b{point.batch}-c{point.context}",
+            note=NO_PREFILL,
         )
 
     def repeated(self, point: Point, repeat: int) -> tuple[Load, Counters | None]:

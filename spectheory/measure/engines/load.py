@@ -37,18 +37,23 @@ class Streamed:
     began: float
     tokens: tuple[tuple[float, int], ...]
 
-    @property
-    def steps(self) -> list[tuple[float, int]]:
-        """The same by steps: tokens that came in one burst have the time of its first."""
-        (first, _), (last, total) = self.tokens[0], self.tokens[-1]
-        gap = _BURST * (last - first) / max(total - 1, 1)
-        merged = [self.tokens[0]]
-        for (before, _), (now, count) in pairwise(self.tokens):
-            if now - before < gap:
+    def steps(self, start: float, end: float) -> list[tuple[float, int]]:
+        """Those between two times by steps: tokens that came in one burst have the time of its first.
+
+        The last step of all is left out: the end of the output cuts its tokens.
+        """
+        inside = [each for each in self.tokens if start <= each[0] <= end]
+        if len(inside) < 2:
+            return inside
+        (first, before), (last, total) = inside[0], inside[-1]
+        gap = _BURST * (last - first) / (total - before)
+        merged = inside[:1]
+        for (earlier, _), (now, count) in pairwise(inside):
+            if now - earlier < gap:
                 merged[-1] = merged[-1][0], count
             else:
                 merged.append((now, count))
-        return merged
+        return merged[:-1] if total == self.tokens[-1][1] else merged
 
 
 @dataclass(frozen=True)
@@ -66,18 +71,14 @@ class Load:
 
     @classmethod
     def of(cls, requests: Sequence[Streamed]) -> Load:
-        """The time of a token: each request's time between two of its own steps, over the tokens in between.
-
-        The last step of a request is left out: the end cuts its tokens.
-        """
-        whole = [each.steps[:-1] or each.steps for each in requests]
-        start, end = max(steps[0][0] for steps in whole), min(steps[-1][0] for steps in whole)
+        """The time of a token: each request's time between two of its own steps, over the tokens in between."""
+        start, end = max(each.tokens[0][0] for each in requests), min(each.tokens[-1][0] for each in requests)
         seconds, tokens = 0.0, 0
-        for steps in whole:
-            inside = [step for step in steps if start <= step[0] <= end]
-            if len(inside) > 1:
-                seconds += inside[-1][0] - inside[0][0]
-                tokens += inside[-1][1] - inside[0][1]
+        for each in requests:
+            steps = each.steps(start, end)
+            if len(steps) > 1:
+                seconds += steps[-1][0] - steps[0][0]
+                tokens += steps[-1][1] - steps[0][1]
         further = sum(each.tokens[-1][1] - each.tokens[0][1] for each in requests)
         share = tokens / further if further else 0.0
         if share < _LEAST_SHARE or seconds <= 0:
