@@ -28,7 +28,7 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 benchmarks: $(VENV)/.test
-	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
+	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py benchmarks/serving.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
 	$(BIN)/python benchmarks/_benchmarks_page.py
 
 # The wheel and the sources, checked, then the wheel in a bare environment of every Python that PYTHONS names.

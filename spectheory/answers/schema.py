@@ -24,6 +24,7 @@ __all__ = ["json_schema", "schema_names"]
 
 _ANSWERS: dict[str, tuple[type[Part], str]] = {
     "acceptance": (theory.AcceptanceJson, "predict, from an acceptance rate alone"),
+    "bench": (measured.BenchJson, "bench"),
     "bounds": (theory.BoundsJson, "bounds"),
     "calls": (counts.CallsJson, "first line of calls.jsonl"),
     "claims": (simulated.ClaimsJson, "verify --claim"),

@@ -16,7 +16,7 @@ from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.progress import loading_torch
 from spectheory.cli.statuses import MEANINGS
 
-LOADS_TORCH = ("measure", "validate")
+LOADS_TORCH = ("measure", "validate", "bench")
 """Commands that cannot begin without torch; others load it where they need it."""
 
 FILES = {
@@ -76,6 +76,7 @@ _add("import", of.ImportOptions)
 _add("predict", of.PredictOptions, of.PairOptions, of.TextOptions, of.MeasuringOptions)
 _add("plan", of.PlanOptions)
 _add("validate", of.ValidateOptions, of.PairOptions)
+_add("bench", of.BenchOptions)
 _add("judge", of.JudgeOptions, of.PairOptions)
 _add("compare", of.CompareOptions)
 _add("gate", of.GateOptions)

@@ -31,6 +31,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("spectheory validate --engine openvino --out validated/", "an engine that runs here"),
         ("spectheory validate --server http://localhost:8000 --out validated/", "a running server"),
     ),
+    "bench": (
+        ("spectheory bench --engine llama.cpp --out timed/", "the built-in pair on an engine that runs here"),
+        ("spectheory bench --server http://localhost:8000 --out timed/", "a running server, at the k that it drafts"),
+        ("spectheory bench --engine vllm --k 1,3,5 --batch 1,4,32 --out timed/", "more points"),
+    ),
     "judge": (
         ("spectheory judge calls.jsonl --target TARGET --draft DRAFT", "reads the engine's texts with both models"),
         ("spectheory judge calls.jsonl trace/", "with a trace of the same texts"),

@@ -224,6 +224,32 @@ class ValidateOptions(SampledText):
     explain: Annotated[bool, the.EXPLAIN] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """Time a server at the few points that a plan needs: corners and the middle of batch and context, at each k.
+
+    With --engine, a server is started for each k; with --server, a running one is timed at its own k. Writes
+    bench.jsonl, a line for each finished point; the same command continues. Other requests' load falsifies the times.
+    """
+
+    out: Annotated[Path, the.OUT]
+    engine: Annotated[str | None, the.ENGINE] = None
+    arguments: Annotated[str, the.ARGUMENTS] = ""
+    server: Annotated[str | None, the.SERVER] = None
+    target: Annotated[str, the.TARGET] = f"{PREFIX}target"
+    draft: Annotated[str, the.DRAFT] = f"{PREFIX}distilled"
+    k: Annotated[list[int] | None, shown(the.K, "1, 4; those of a running server")] = None
+    batch: Annotated[list[int] | None, shown(the.BATCH, 1, 8)] = None
+    context: Annotated[list[int] | None, shown(the.CONTEXT, "512, 2048; 96, 192 of built-in models")] = None
+    output_tokens: Annotated[int, the.OUTPUT_TOKENS] = 64
+    repeats: Annotated[int, the.REPEATS] = 5
+    prompts: Annotated[Path | None, shown(the.PROMPTS, "built-in")] = None
+    temperature: Annotated[float, the.TEMPERATURE] = 0.0
+    seed: Annotated[int, the.SEED] = 0
+    answer_seconds: Annotated[float, the.ANSWER_SECONDS] = 300.0
+    json: Annotated[bool, the.JSON] = False
+
+
 @dataclass(frozen=True)
 class JudgeOptions:
     """Compare an engine's counts with those expected under each rule, on its own output.

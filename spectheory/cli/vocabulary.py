@@ -264,11 +264,14 @@ BATCH = option(
     "--batch",
     "INT",
     RUN,
-    "Sequences decoded together: of prompts measured, or of the plan, whose settings are for the first size.",
+    "Sequences decoded together: of prompts measured, of points timed, or of the plan, whose settings are for the "
+    "first size.",
 )
-CONTEXT = option("--context", "TOKENS", ROOFLINE, "Cached tokens of a sequence; settings are for the first.")
+CONTEXT = option("--context", "TOKENS", ROOFLINE, "Cached tokens of a sequence; a plan's settings are for the first.")
 PROMPT_TOKENS = option("--prompt-tokens", "TOKENS", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
-OUTPUT_TOKENS = option("--output-tokens", "TOKENS", ROOFLINE, "Tokens that a request outputs; with --prompt-tokens.")
+OUTPUT_TOKENS = option(
+    "--output-tokens", "TOKENS", ROOFLINE, "Tokens that a request outputs; of a plan with --prompt-tokens."
+)
 TPOT = option("--tpot", "MS", ROOFLINE, "Longest time per output token: shows which k meets it at which concurrency.")
 TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests, or --bench.")
 
@@ -342,11 +345,15 @@ ENGINE = option(
     "--engine",
     "NAME",
     ENGINES,
-    "Engine: predict and plan answer for it (by default for every one); validate runs it, as NAME or NAME=PROGRAM: "
-    "vllm, openvino, onnxruntime (PROGRAM is a Python that has it) or llama.cpp (PROGRAM is llama-server).",
+    "Engine: predict and plan answer for it (by default for every one); validate and bench run it, as NAME or "
+    "NAME=PROGRAM: vllm, openvino, onnxruntime (PROGRAM is a Python that has it) or llama.cpp (PROGRAM is "
+    "llama-server).",
 )
 SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
 MODEL = option("--model", "NAME", ENGINES, "The model_name that is watched, where the server counts several.")
+ARGUMENTS = option(
+    "--arguments", "TEXT", ENGINES, "Further arguments of the server that is started, as --arguments='--threads 1'."
+)
 ANSWER_SECONDS = option(
     "--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer; 300 by default."
 )
@@ -369,6 +376,7 @@ EVIDENCE = option(
 CLAIM = option("--claim", "FILE", STATEMENTS, "Python file with claims of your own, tried instead of the ledger.")
 
 TRIALS = option("--trials", "INT", RUN, "Trials: positions, calls, texts or trees; rounded up to whole batches.")
+REPEATS = option("--repeats", "INT", RUN, "How often each point is timed; its median counts.")
 BATCH_SIZE = option("--batch-size", "INT", RUN, "Trials of a batch; another size draws other numbers.")
 WIDTH = option("--width", "SHARE", RUN, "End as soon as the first interval is this narrow, relative to its value.")
 ALARM = option("--alarm", "PROBABILITY", RUN, "Largest probability that a correct theory is called wrong.")

@@ -73,7 +73,7 @@ class ModelShape:
             if getattr(self, name) is not None or name in ("bytes_per_weight", "bytes_per_kv"):
                 inside = f"must be > 0 and <= {LARGEST:g}"
                 real(name, getattr(self, name), lambda size: 0 < size <= LARGEST, limit=inside, remedy=remedy)
-        for each in instance("parts", self.parts, tuple, remedy="ModelShape.dense makes those of a dense model"):
+        for each in instance("parts", self.parts, tuple, remedy="spectheory.cost.ModelShape.dense makes some"):
             count, part = each if isinstance(each, tuple) and len(each) == 2 else (each, each)
             whole("how often a part occurs", count, most=LARGEST, remedy=remedy)
             _check_part(instance("a part", part, Part, remedy="see spectheory.cost.layers"))

@@ -98,14 +98,14 @@ class RooflineTime:
     experts: tuple[ExpertTime, ...] = ()
 
     def __post_init__(self) -> None:
-        instance("experts", self.experts, tuple, remedy="RooflineTime.of makes them")
+        instance("experts", self.experts, tuple, remedy="spectheory.cost.RooflineTime.of makes them")
         for name, seconds in vars(self).items():
             if name != "experts":
                 positive = name in ("weights", "token")
                 checked = amount(name, seconds, positive=positive, below=BEYOND, remedy="give seconds")
                 object.__setattr__(self, name, checked)
         for each in self.experts:
-            instance("experts", each, ExpertTime, remedy="RooflineTime.of makes them")
+            instance("experts", each, ExpertTime, remedy="spectheory.cost.RooflineTime.of makes them")
 
     @classmethod
     def of(

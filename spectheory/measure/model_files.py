@@ -111,7 +111,9 @@ def fingerprint_of(source: str | Path, config: Any) -> str:
     """Hash of configuration and weights (of files beyond 64 MiB pieces, and the time of their last change); a hub's
     commit.
     """
-    if is_local(source):
+    if Path(source).is_file():  # a model in one file, as GGUF
+        content = json.dumps(_content(Path(source)))
+    elif is_local(source):
         folder = Path(source)
         weights = [(path.name, _content(path)) for path in weight_files(folder)]
         content = (folder / "config.json").read_text() + json.dumps(weights)

@@ -11,6 +11,7 @@ from spectheory.reports.base import Brief, Report
 from spectheory.reports.deployment import lock_step_table
 from spectheory.reports.load import best_lengths_table, load_sentence, missed, targets_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.trace.timed import NO_PREFILL
 
 _NOTES = (
     "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
@@ -45,7 +46,8 @@ _FIRST = (
 def served_report(answer: ServedAnswer) -> Report:
     """The plan in tables and as JSON."""
     ks = answer.fit.ks
-    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < run.batch / 2]
+    waited = [run for run in answer.runs if run.note != NO_PREFILL]  # times of the others are of steps of all requests
+    idle = [run.name for run in waited if (run.in_flight or math.inf) < run.batch / 2]
     notes = [
         f"Tokens per call: {answer.basis}.",
         *_NOTES,

@@ -32,7 +32,7 @@ SCRAPES = Contents(
     1,
     "scrapes of a server",
     TextError,
-    "choose another --out",
+    "choose another folder",
     other="scrapes of another server, model or expectation",
     limit="one watch continues",
 )
@@ -127,5 +127,5 @@ def of_row(row: Mapping[str, Any]) -> tuple[float, Counters]:
         return float(row["time"]), Counters(**totals, survival=shares, cumulative=True, provenance=started)
     except (*FOREIGN, SpectheoryError) as error:
         raise TextError(
-            f"a kept scrape cannot be read ({error})", limit="needs one that a watch wrote", remedy="use another --out"
+            f"a kept scrape cannot be read ({error})", limit="needs one that a watch wrote", remedy="use another folder"
         ) from error

@@ -19,6 +19,10 @@ from spectheory.errors import FOREIGN, SettingError, SpectheoryError, TextError,
 from spectheory.trace.importers.answers import entries
 
 SCHEMA = "spectheory-bench/1"
+NO_PREFILL = (
+    "Times of steps are without prefill: where prompts of other requests are read beside them, steps take longer."
+)
+"""What the times of `spectheory bench` leave out."""
 _LOOKED_AT = 1 << 20
 _OF_FILES = ("*.json", "*.jsonl"), ("*.csv", "*.md", "*.txt", "*.log")
 
@@ -166,6 +170,8 @@ OWN = TimedFormat(
 
 def _own(path: Path) -> Iterator[TimedRun]:
     for where, entry in entries(path).items():
+        if "spectheory" in entry:  # the first line of `spectheory bench`
+            continue
         try:
             yield TimedRun._of(dict(entry))
         except SpectheoryError as error:

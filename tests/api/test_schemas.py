@@ -24,9 +24,9 @@ from tests.engines.stub_server import Stub, running
 from tests.replay import Replay, served
 
 BY_FILES = {"trace", "latency", "counters", "calls", "request", "figure"}
-BY_MODELS = {"validation", "engines"}
+BY_MODELS = {"validation", "engines", "bench"}
 BY_SERVER = {"watch"}
-"""What the tests below hold against their schemas beside the commands of ASKED."""
+"""What the tests below, and that of `bench`, hold against their schemas beside the commands of ASKED."""
 
 
 @pytest.fixture(scope="module")

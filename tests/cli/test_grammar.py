@@ -35,6 +35,7 @@ SINGLE = {
     "judge": {"--k", "--stop", "--temperature", "--top-p"},
     "predict": {"--temperature", "--top-p", "--batch"},
     "validate": {"--top-p"},
+    "bench": {"--engine", "--temperature"},
     "compare": {"--k", "--rule"},
     "gate": {"--rule"},
     "noise": {"--k", "--rule"},

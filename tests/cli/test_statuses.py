@@ -141,6 +141,7 @@ def test_an_interruption_ends_every_command_alike(
     needed = {
         "measure": out,
         "validate": out,
+        "bench": out,
         "validations": ["x", *out],
         "import": ["x", *out],
         "judge": ["x"],

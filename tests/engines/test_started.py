@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from spectheory.errors import EngineError, SettingError
-from spectheory.measure.engines import Job, find_engine, processes
+from spectheory.measure.engines import Job, Seats, find_engine, processes
 from spectheory.measure.engines.processes import running, serving
 from spectheory.measure.engines.validation import _run_job
 from tests.engines import stub_server
@@ -126,6 +126,28 @@ def test_llama_is_started_as_the_job_says(tmp_path: Path) -> None:
         assert (given["--spec-draft-n-max"], given.get("--spec-draft-sampling")) == ("3", method)
         files = [Path(given[name]).name for name in ("--model", "--spec-draft-model")]
         assert [name.partition("-")[0] for name in files] == ["target", "draft"]
+
+
+@each(
+    "name, text, room",
+    [
+        ("vllm", VLLM, {"--max-num-seqs": "4", "--dtype": "auto"}),
+        ("llama.cpp", LLAMA, {"--parallel": "4", "--ctx-size": "400"}),
+    ],
+)
+def test_a_server_has_room_for_its_requests(name: str, text: str, room: dict[str, str], tmp_path: Path) -> None:
+    engine = find_engine(f"{name}={program(tmp_path, text)}")
+    with engine.server(job(prompts=()), models(tmp_path), Seats(4, 100, "auto")) as http:
+        assert http.get("/health")
+    lines = (tmp_path / "arguments").read_text().splitlines()
+    given = dict(zip(lines, [*lines[1:], ""], strict=True))
+    assert {option: given[option] for option in room} == room
+
+
+def test_an_engine_without_a_server_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SettingError) as caught:
+        find_engine("openvino").server(job(), models(tmp_path), Seats())
+    assert one_line(caught).startswith("openvino has no server that is started here")
 
 
 def nothing(tmp_path: Path) -> str:

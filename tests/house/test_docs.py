@@ -136,6 +136,18 @@ def test_the_table_of_drafts_is_up_to_date() -> None:
     assert script["renewed"](page.replace("EAGLE-3 head", "EAGLE-2 head", 1)) != page.replace("EAGLE-3", "EAGLE-2", 1)
 
 
+def test_the_table_of_predicted_throughput_is_up_to_date() -> None:
+    """To renew it: `python benchmarks/_serving_page.py`."""
+    page = (ROOT / "docs" / "engines.md").read_text()
+    script = runpy.run_path(str(ROOT / "benchmarks" / "_serving_page.py"))
+    assert script["renewed"](page) == page
+    assert (
+        script["renewed"](page.replace("| 8 | 4 |", "| 8 | 5 |", 1))
+        == page
+        != page.replace("| 8 | 4 |", "| 8 | 5 |", 1)
+    )
+
+
 def test_every_row_was_equal_first(script: dict[str, Any]) -> None:
     results = script["results"]()
     assert len(results) > 10

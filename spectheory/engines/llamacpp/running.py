@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from safetensors.torch import load_file
 
 from spectheory.errors import ModelError, SettingError, load_extra
 from spectheory.files import read_text, write_whole
-from spectheory.measure.engines import Engine, Job, Models
-from spectheory.measure.engines.processes import find_program, output_of, serving
+from spectheory.measure.engines import Engine, Job, Models, Seats
+from spectheory.measure.engines.processes import Http, find_program, output_of, serving
 from spectheory.measure.engines.server import Dialect, Reply, sampled, send_prompts, token_ids
 from spectheory.measure.model_files import fingerprint_of
 from spectheory.trace.calls import Request
@@ -148,7 +149,7 @@ _SAMPLES = {"sampled": "probabilistic", "argmax": "greedy"}
 
 
 class LlamaEngine(Engine):
-    """llama.cpp's server, one request at a time, without prompt cache.
+    """llama.cpp's server, without prompt cache; prompts of a job run one at a time.
 
     `program` is ``llama-server``. By its own default it drafts first choices (`greedy`).
     """
@@ -174,18 +175,25 @@ class LlamaEngine(Engine):
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Export the models, start the server for this job and run its prompts."""
+        with self.server(job, models, Seats()) as http:
+            yield from send_prompts(http, job)
+
+    def server(self, job: Job, models: Models, seats: Seats) -> AbstractContextManager[Http]:
+        """The server with the models as GGUF; its context is shared by the requests."""
         named = {"model": models.target, "spec-draft-model": models.draft if job.k else None}
         files = {name: gguf_of(folder, models.work) for name, folder in named.items() if folder}
         places = {"host": "127.0.0.1", "port": "{port}", **files}
+        room = {"parallel": seats.requests} | ({"ctx-size": seats.requests * seats.tokens} if seats.tokens else {})
         command = [self._program(), "--metrics", "--no-webui"]
-        for name, value in (_options(job) | places).items():
+        for name, value in (_options(job) | room | places).items():
             command += [f"--{name}", str(value)]
-        with serving(command, models.work / "llama-server.log") as http:
-            yield from send_prompts(http, job)
+        return serving([*command, *seats.arguments], models.work / "llama-server.log")
 
 
 def gguf_of(saved: Path, work: Path) -> Path:
     """A model as GGUF; two models of one name, or one that was trained on, have files of their own."""
+    if saved.suffix == ".gguf":
+        return saved
     return export_gguf(saved, work / f"{saved.name}-{fingerprint_of(saved, None)}.gguf")
 
 
@@ -219,4 +227,13 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
 
 
 RUNS = LlamaEngine
-DIALECT = Dialect("llama.cpp", "/completion", _body, _reply, owner="llamacpp", decodes="llamacpp:n_decode_total")
+DIALECT = Dialect(
+    "llama.cpp",
+    "/completion",
+    _body,
+    _reply,
+    owner="llamacpp",
+    decodes="llamacpp:n_decode_total",
+    text="content",
+    drafting="--spec-draft-n-max {k}",
+)

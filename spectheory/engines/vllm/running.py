@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from spectheory.measure.engines import DTYPE, Engine, Job, Models
-from spectheory.measure.engines.processes import find_program, serving, version_of
+from spectheory.measure.engines import DTYPE, Engine, Job, Models, Seats
+from spectheory.measure.engines.processes import Http, find_program, serving, version_of
 from spectheory.measure.engines.server import OPENAI, send_prompts
 from spectheory.trace.calls import Request
 
@@ -38,7 +39,7 @@ _ENVIRONMENT = {
 
 
 class VllmEngine(Engine):
-    """vLLM with `draft_model` speculation, one request at a time, without prefix cache.
+    """vLLM with `draft_model` speculation, without prefix cache; prompts of a job run one at a time.
 
     `program` is the Python that vLLM is installed for. By its own default it drafts first choices (`greedy`).
     """
@@ -60,14 +61,19 @@ class VllmEngine(Engine):
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Start the server for this job and run its prompts."""
+        with self.server(job, models, Seats()) as http:
+            yield from send_prompts(http, job)
+
+    def server(self, job: Job, models: Models, seats: Seats) -> AbstractContextManager[Http]:
+        """The OpenAI-compatible server."""
         command = [self._python(), "-m", "vllm.entrypoints.openai.api_server"]
         options: dict[str, Any] = {
             "model": models.target,
             "served-model-name": "target",
             "host": "127.0.0.1",
             "port": "{port}",
-            "dtype": DTYPE,
-            "max-num-seqs": 1,
+            "dtype": seats.dtype,
+            "max-num-seqs": seats.requests,
             "generation-config": "vllm",
         }
         if job.k:
@@ -75,8 +81,8 @@ class VllmEngine(Engine):
             options["per-request-spec-decode-metrics"] = "detailed"
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        with serving([*command, "--no-enable-prefix-caching"], models.work / "vllm.log", env=_ENVIRONMENT) as http:
-            yield from send_prompts(http, job)
+        command += ["--no-enable-prefix-caching", *seats.arguments]
+        return serving(command, models.work / "vllm.log", env=_ENVIRONMENT)
 
 
 def _speculation(job: Job, draft: str) -> dict[str, Any] | None:
@@ -88,4 +94,4 @@ def _speculation(job: Job, draft: str) -> dict[str, Any] | None:
 
 
 RUNS = VllmEngine
-DIALECT = replace(OPENAI, engine="vllm", owner="vllm")
+DIALECT = replace(OPENAI, engine="vllm", owner="vllm", drafting='"num_speculative_tokens": {k} in --speculative-config')

@@ -8,16 +8,20 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from spectheory.distributions import Sampling
 from spectheory.engines import of_engines
 from spectheory.errors import SettingError
 from spectheory.trace.calls import Request
 
-__all__ = ["Engine", "Job", "Models", "find_engine"]
+if TYPE_CHECKING:
+    from spectheory.measure.engines.processes import Http
+
+__all__ = ["Engine", "Job", "Models", "Seats", "find_engine"]
 
 Drafts = Literal["sampled", "argmax"]
 DTYPE = "float32"
@@ -54,6 +58,19 @@ class Models:
     work: Path
 
 
+@dataclass(frozen=True)
+class Seats:
+    """What a server has room for: `requests` at a time of `tokens` each, in `dtype`; 0 tokens: the engine's usual.
+
+    `arguments` are further ones of its command line.
+    """
+
+    requests: int = 1
+    tokens: int = 0
+    dtype: str = DTYPE
+    arguments: tuple[str, ...] = ()
+
+
 class Engine(ABC):
     """An engine that runs on this machine.
 
@@ -82,6 +99,14 @@ class Engine(ABC):
     def settings(self, job: Job) -> Mapping[str, Any]:
         """The engine's own settings for a job, by its names; they are recorded."""
         return {}
+
+    def server(self, job: Job, models: Models, seats: Seats) -> AbstractContextManager[Http]:
+        """Its server, started for a job without prompts; it runs until the block ends."""
+        raise SettingError(
+            f"{self.name} has no server that is started here",
+            limit="requests that decode together need one",
+            remedy="name vllm or llama.cpp, or a running server with --server",
+        )
 
 
 def find_engine(named: str) -> Engine:

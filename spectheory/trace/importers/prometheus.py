@@ -11,7 +11,7 @@ from textwrap import shorten
 from typing import Any, TypeAlias
 
 from spectheory.engines import of_engines
-from spectheory.errors import FOREIGN, TextError
+from spectheory.errors import FOREIGN, TextError, argument
 from spectheory.trace.calls import MOST_COUNTED
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
@@ -192,7 +192,7 @@ def _one_model(metrics: Sequence[Samples], path: str | Path) -> None:
         raise TextError(
             f"{path} counts {', '.join(sorted(models))}",
             limit="one model is read at a time",
-            remedy=f"keep the lines of one {_MODEL}, or watch one with --model",
+            remedy=f"keep the lines of one {_MODEL}" + argument("", ", or watch one with --model"),
         )
 
 
