@@ -50,7 +50,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 
-bibtex_bibfiles = ["references.bib"]
+bibtex_bibfiles = ["../paper.bib"]
 html_theme = "pydata_sphinx_theme"
 html_title = "spectheory"
 html_math_renderer = "mathml"
