@@ -27,14 +27,15 @@ evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser $(VEN
 docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-# The paper as the Journal of Open Source Software takes it, in paper-out: PDF where LaTeX is installed, else HTML and
-# Word. Where there is no pandoc, Debian's is installed (as root).
+# The paper, as the Journal of Open Source Software takes it: paper.html and .docx in paper-out, .pdf where LaTeX is.
+# Where there is no pandoc, Debian's is installed (as root).
+PAPER := pandoc paper.md --citeproc --standalone --metadata author='the spectheory developers' --metadata lang=en
 paper:
 	command -v pandoc || (apt-get update -qq && apt-get install -y -qq --no-install-recommends pandoc)
 	mkdir -p paper-out
-	for file in $$(command -v xelatex >/dev/null && echo paper.pdf || echo paper.html paper.docx); do \
-		pandoc paper.md --citeproc --standalone --self-contained --mathml --pdf-engine=xelatex \
-			--metadata author='the spectheory developers' --metadata lang=en -o paper-out/$$file || exit; done
+	$(PAPER) --self-contained --mathml -o paper-out/paper.html
+	$(PAPER) -o paper-out/paper.docx
+	! command -v xelatex || $(PAPER) --pdf-engine=xelatex -V geometry:margin=3cm -o paper-out/paper.pdf
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done

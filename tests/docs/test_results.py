@@ -18,7 +18,8 @@ from tests.made_up import each
 ROOT = Path(__file__).parents[2]
 PAPER = (ROOT / "paper.md").read_text(encoding="utf-8")
 RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-KEYS = set(re.findall(r"^@\w+\{(\w+),$", (ROOT / "paper.bib").read_text(encoding="utf-8"), re.MULTILINE))
+BIBLIOGRAPHY = (ROOT / "paper.bib").read_text(encoding="utf-8")
+KEYS = set(re.findall(r"^@\w+\{(\w+),$", BIBLIOGRAPHY, re.MULTILINE))
 KEY = r"[a-z]+(?:19|20)\d\d[a-z0-9]*"
 """An author and a year, as all keys of papers are."""
 SECTIONS = (
@@ -134,6 +135,13 @@ def test_every_key_that_a_page_names_is_in_the_bibliography(page: Path) -> None:
 
 def test_every_key_of_the_ledger_is_in_the_bibliography() -> None:
     assert {key for entry in ledger().values() for key in entry.source} - KEYS == set()
+
+
+def test_papers_of_the_citation_file_are_in_the_bibliography() -> None:
+    eprints = set(re.findall(r"^  eprint += \{([\d.]+)\},$", BIBLIOGRAPHY, re.MULTILINE))
+    named = set(re.findall(r"arXiv:([\d.]+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8")))
+    assert len(named) >= 3
+    assert named <= eprints
 
 
 def test_a_missing_key_would_be_seen() -> None:
