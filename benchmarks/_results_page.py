@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from math import fsum, sqrt
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
+import _blocks
 import numpy as np
+from _blocks import grid
 from _engines_page import answers, rule_that_runs
 from published import Held, facts, headline, held
 
@@ -34,7 +35,6 @@ from spectheory.verification import PATH_RULES
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = (DOCS / "results.md", ROOT / "paper.md")
-BEGIN, END = "<!-- {}: written by benchmarks/_results_page.py -->", "<!-- end -->"
 NAMED = ("§7", "§10", "B7", "B7/regret", "B7/longer", "§12/L", "B10", "C6", "§13")
 """Ids of the statements that the page is about, as far as the ledger has them."""
 PAIRS = ("distilled", "draft")
@@ -56,7 +56,7 @@ def entries() -> dict[str, list[str]]:
 def statements() -> str:
     """The rows of the statements of the page."""
     known = [entries()[name] for name in NAMED if name in entries()]
-    return _grid("| id | statement | side | source | evidence |", "|---|---|---|---|---|", known)
+    return grid("| id | statement | side | source | evidence |", "|---|---|---|---|---|", known)
 
 
 def ledger() -> str:
@@ -157,7 +157,7 @@ def along_texts() -> str:
         limits = (f"{most_by_start(trace, k):.2f}", c6, f"{iid_tokens_per_call(rate, k):.2f}")
         rows.append([str(k), *(f"{number:.2f}" for number in numbers), more, *limits])
     head = "| k | race | token | block = B7 | token needs more calls | L | C6, token | i.i.d., token |"
-    return _grid(head, "|--:|--:|--:|--:|--:|--:|---|--:|", rows)
+    return grid(head, "|--:|--:|--:|--:|--:|--:|---|--:|", rows)
 
 
 # In fractions
@@ -208,7 +208,7 @@ def readings() -> str:
         for rule in (*BY_POSITION, "block")
     ]
     head = "| rule | 8 to 1, 2, 3, 5: renewal | sum | 3 to 5, 8: renewal | sum |"
-    return _grid(head, "|---|--:|--:|--:|--:|", rows)
+    return grid(head, "|---|--:|--:|--:|--:|", rows)
 
 
 def _reach(values: Sequence[float]) -> str:
@@ -239,7 +239,7 @@ def engines() -> str:
     """Each engine's counts and output against what was expected."""
     rows = [_engine(engine) for answer in answers() for engine in answer["engines"]]
     head = "| engine | temperature 0: counted = expected | temperature 1, sampled drafts | text at temperature 1 |"
-    return _grid(head, "|---|--:|---|---|", rows)
+    return grid(head, "|---|--:|---|---|", rows)
 
 
 def _engine(engine: Content) -> list[str]:
@@ -294,23 +294,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
 
 def renewed(page: str) -> str:
     """The page with its numbers written again."""
-    for name, block in BLOCKS.items():
-        before, mark, rest = page.partition(BEGIN.format(name))
-        if mark:
-            page = f"{before}{mark}\n\n{_wrapped(block())}\n\n{END}{rest.partition(END)[2]}"
-    return page
-
-
-def _wrapped(text: str) -> str:
-    return text if text.startswith("|") else fill(text, 120, break_long_words=False, break_on_hyphens=False)
-
-
-def _grid(head: str, align: str, rows: Iterable[Sequence[str]]) -> str:
-    def lines() -> Iterator[str]:
-        yield from (head, align)
-        yield from (f"| {' | '.join(row)} |" for row in rows)
-
-    return "\n".join(lines())
+    return _blocks.renewed(page, "_results_page", BLOCKS)
 
 
 if __name__ == "__main__":

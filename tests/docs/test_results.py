@@ -66,7 +66,9 @@ def test_the_numbers_are_those_of_the_data(page: str, script: dict[str, Any]) ->
 
 
 def test_every_block_is_on_a_page(script: dict[str, Any]) -> None:
-    assert [name for name in script["BLOCKS"] if script["BEGIN"].format(name) not in RESULTS + PAPER] == []
+    assert [
+        name for name in script["BLOCKS"] if script["_blocks"].begin("_results_page", name) not in RESULTS + PAPER
+    ] == []
 
 
 @each("rule", ["token", "block"])
