@@ -65,6 +65,18 @@ def test_the_numbers_are_those_of_the_data(page: str, script: dict[str, Any]) ->
     assert script["renewed"](text.replace("189 settings", "188 settings")) == text != text.replace("189 s", "188 s")
 
 
+def test_other_data_are_other_numbers(script: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: a setting less, and a statement more, here B10 before it is in the ledger."""
+    settings, entries = script["validations"](), script["entries"]()
+    more = entries | {"B10": ["[B10](theorems/block.md)", "Cost-optimal drafting", "lower bound", "", "proof"]}
+    known = script["decoded"].__globals__
+    monkeypatch.setitem(known, "validations", lambda: settings[1:])
+    monkeypatch.setitem(known, "entries", lambda: more)
+    assert script["decoded"]() not in " ".join(RESULTS.split())
+    assert script["ledger"]().startswith(f"The ledger has {len(more)} statements")
+    assert script["cost_optimal"]().startswith("[B10](theorems/block.md) (Cost-optimal drafting; lower bound; proof)")
+
+
 def test_every_block_is_on_a_page(script: dict[str, Any]) -> None:
     assert [
         name for name in script["BLOCKS"] if script["_blocks"].begin("_results_page", name) not in RESULTS + PAPER
