@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 HEADS := $(VENV)-heads
 OUT ?= predict-out
 
-.PHONY: predict test evidence docs benchmarks dist lowest clean
+.PHONY: predict test evidence docs paper benchmarks dist lowest clean
 
 predict: $(VENV)/.models
 	@echo "The built-in pair, offline. Step 1: latencies. Step 2: prompts, with a first answer after a quarter of them."
@@ -26,6 +26,16 @@ evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser $(VEN
 # The site, in docs/_build/html: warnings are errors, notebooks are run, links between pages must lead somewhere.
 docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# The paper, as the Journal of Open Source Software takes it: paper.html and .docx in paper-out, .pdf where LaTeX is.
+# Where there is no pandoc, Debian's is installed (as root).
+PAPER := pandoc paper.md --citeproc --standalone --metadata author='the spectheory developers' --metadata lang=en
+paper:
+	command -v pandoc || (apt-get update -qq && apt-get install -y -qq --no-install-recommends pandoc)
+	mkdir -p paper-out
+	$(PAPER) --self-contained --mathml -o paper-out/paper.html
+	$(PAPER) -o paper-out/paper.docx
+	! command -v xelatex || $(PAPER) --pdf-engine=xelatex -V geometry:margin=3cm -o paper-out/paper.pdf
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py benchmarks/serving.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
@@ -102,4 +112,4 @@ $(VENV)-lowest/.ready: pyproject.toml $(VENV)-dist/.ready
 include benchmarks/engines.mk
 
 clean:
-	rm -rf $(VENV) $(HEADS) $(VENV)-dist $(VENV)-lowest $(OUT) dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(HEADS) $(VENV)-dist $(VENV)-lowest $(OUT) paper-out dist .mypy_cache .pytest_cache .ruff_cache

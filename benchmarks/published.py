@@ -11,12 +11,15 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import _blocks
+from _blocks import grid
 
 from spectheory.cost import iid_tokens_per_call, required_acceptance
 from spectheory.plots.style import BLUE, GREY, ORANGE, Figure, plain_axes, save_figure, titled
@@ -25,7 +28,6 @@ from spectheory.prediction.step_hazards import tokens_from_means
 ROOT = Path(__file__).parents[1]
 FACTS, FIGURE = ROOT / "benchmarks" / "published.json", ROOT / "docs" / "figures" / "published"
 PAGES = (ROOT / "docs" / "published.md", ROOT / "docs" / "index.md", ROOT / "README.md")
-BEGIN, END = "<!-- {}: written by benchmarks/published.py -->", "<!-- end -->"
 SIZE = (9.0, 4.0)
 SPECDECODE_BENCH = "specdecode_bench"
 SHORT = {
@@ -213,11 +215,6 @@ def _miss(misses: Sequence[float]) -> str:
     return f"{percent(median(sizes))}, {percent(max(sizes))}"
 
 
-def _grid(head: str, align: str, rows: Iterable[Iterable[Any]]) -> str:
-    """A table in Markdown."""
-    return "\n".join([head, align, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
-
-
 def headline(of: Facts) -> str:
     """What to say in a sentence."""
     row = held(of, "inferencex+inferencex_later", (1, 2, 3), (8,))
@@ -244,7 +241,7 @@ def _lengths(of: Facts) -> str:
         for row in (held(of, *each) for each in ASKED)
     )
     head = "| source | values | from k | to k | step hazards | i.i.d., longest k | i.i.d., shortest k | in sure range |"
-    return _grid(head, "|---|--:|---|---|--:|--:|--:|--:|", rows)
+    return grid(head, "|---|--:|---|---|--:|--:|--:|--:|", rows)
 
 
 def _by_curve(of: Facts) -> str:
@@ -265,7 +262,7 @@ def _by_curve(of: Facts) -> str:
                 ]
             )
     head = "| source | curve | k = 8, published | from k = 1, 2, 3 | i.i.d. from k = 1 | falls from k |"
-    return _grid(head, "|---|---|--:|--:|--:|---|", rows)
+    return grid(head, "|---|---|--:|--:|--:|---|", rows)
 
 
 def _falls_of(curve: Curve) -> list[tuple[int, int]]:
@@ -306,7 +303,7 @@ def _speeds(of: Facts) -> str:
         "| card | step times from n | misses of tokens/s between | best n, published | best n, predicted (loss) "
         "| best n, both ends alone (loss) |"
     )
-    return _grid(head, "|---|---|---|--:|--:|--:|", rows)
+    return grid(head, "|---|---|---|--:|--:|--:|", rows)
 
 
 def _speeds_said(of: Facts) -> str:
@@ -334,9 +331,7 @@ def _sources(of: Facts) -> str:
         ]
         for each in of.values()
     ]
-    return _grid(
-        "| source | file | commit | licence | each value, and what is unknown |", "|---|---|---|---|---|", rows
-    )
+    return grid("| source | file | commit | licence | each value, and what is unknown |", "|---|---|---|---|---|", rows)
 
 
 def _one_k(of: Facts) -> str:
@@ -364,18 +359,7 @@ BLOCKS: dict[str, Callable[[Facts], str]] = {
 
 def renewed(page: str, of: Facts) -> str:
     """The page with its numbers written again."""
-    for name, block in BLOCKS.items():
-        before, mark, rest = page.partition(BEGIN.format(name))
-        if mark:
-            page = f"{before}{mark}\n\n{_wrapped(block(of))}\n\n{END}{rest.partition(END)[2]}"
-    return page
-
-
-def _wrapped(text: str) -> str:
-    """Lines of at most 120 characters; tables as they are."""
-    from textwrap import fill
-
-    return text if text.startswith("|") else fill(text, 120, break_long_words=False, break_on_hyphens=False)
+    return _blocks.renewed(page, "published", {name: partial(block, of) for name, block in BLOCKS.items()})
 
 
 # The figure

@@ -14,6 +14,9 @@ from latex2mathml.converter import convert
 from myst_nb.core.config import NbParserConfig
 from myst_nb.core.read import create_nb_reader
 from myst_parser.config.main import MdParserConfig
+from pybtex.plugin import register_plugin
+from pybtex.style.formatting.plain import Style
+from pybtex.style.labels import BaseLabelStyle
 from sphinx.util import logging
 
 import spectheory
@@ -50,7 +53,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 
-bibtex_bibfiles = ["references.bib"]
+bibtex_bibfiles = ["../paper.bib"]
+bibtex_default_style = "keys"
 html_theme = "pydata_sphinx_theme"
 html_title = "spectheory"
 html_math_renderer = "mathml"
@@ -60,6 +64,19 @@ html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_sidebars = {"start": []}
 html_theme_options = {"header_links_before_dropdown": 7, "show_toc_level": 1, "footer_end": []}
+
+
+class _Keys(BaseLabelStyle):  # type: ignore[misc]
+    def format_labels(self, entries: Any) -> list[str]:
+        """The keys that pages and docstrings name."""
+        return [entry.key for entry in entries]
+
+
+class _ByKey(Style):  # type: ignore[misc]
+    default_label_style = _Keys
+
+
+register_plugin("pybtex.style.formatting", "keys", _ByKey)
 
 
 def setup(app: Any) -> None:
