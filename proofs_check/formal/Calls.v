@@ -61,41 +61,39 @@ have -> : n = accepted o by apply/eqP; rewrite eqn_leq no.
 by rewrite subnn cats0 //= take0 cats0.
 Qed.
 
-Section Law.
+(* The law of a call after w: its chain has k drafts, of which it accepts some. *)
+Section Support.
 Variables (w : seq A) (law : result C -> R).
-Hypothesis lossless_law : lossless P w law.
+Hypothesis supported : forall o, law o != 0 -> size (chain o) = k w /\ (accepted o <= k w)%N.
 Local Notation survives := (survives law).
 
 (* P(tau = |x|, the drafts begin with x, the token added is z) *)
 Definition stops x z : R :=
   sum (results C) (fun o => if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o else 0).
 
-Lemma stops_ge0 x z : 0 <= stops x z.
-Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
-
-Lemma survives_ge0 x : 0 <= survives x.
-Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
-
-Lemma survives_start : survives [::] = 1.
-Proof.
-rewrite -[RHS](law_fresh lossless_law [::]); apply: eq_sum => o.
-by rewrite prefix0s mulr1.
-Qed.
 
 Lemma survives_deep x : (k w < size x)%N -> survives x = 0.
 Proof.
 move=> deep; rewrite -[RHS](sum0 R (results C)); apply: eq_sum => o; case: ifP => // /andP[le _].
-apply/eqP; apply: contraT => /(law_size lossless_law) [_ few].
+apply/eqP; apply: contraT => /supported [_ few].
 by move: (leq_trans le few); rewrite leqNgt deep.
 Qed.
 
-(* The text begins with xz: by a call that accepts x, or else with p(z|wx) times what begins with x. *)
-Theorem stops_where x z : stops x z = p (w ++ x) z * survives x - survives (rcons x z).
+Lemma stops_deep x z : (k w < size x)%N -> stops x z = 0.
 Proof.
-have := law_fresh lossless_law (rcons x z); rewrite prob_rcons -(law_fresh lossless_law x) mulrC -sumM.
-move/eqP; rewrite -subr_eq0 -sumB => /eqP E; apply/eqP; rewrite -subr_eq0; apply/eqP; rewrite -[RHS]E /stops /Definitions.survives.
-rewrite -sumM -!sumB; apply: eq_sum => o; rewrite !prefixE size_rcons.
-have [->|/(law_size lossless_law) [size_k few]] := eqVneq (law o) 0; first by rewrite !if_same; by_ring R.
+move=> deep; rewrite -[RHS](sum0 R (results C)); apply: eq_sum => o; case: ifP => // /andP[/eqP eq _].
+apply/eqP; apply: contraT => /supported [_].
+by rewrite eq leqNgt deep.
+Qed.
+
+(* The text begins with xz: by a call that accepts x, or else with p(z|wx) times what begins with x. *)
+Lemma begins_step x z :
+  sum (results C) (fun o => law o * begins w (output o) (rcons x z)) =
+  p (w ++ x) z * sum (results C) (fun o => law o * begins w (output o) x) +
+  (stops x z + survives (rcons x z) - p (w ++ x) z * survives x).
+Proof.
+rewrite /stops /Definitions.survives -!sumM -sumD -sumB -sumD; apply: eq_sum => o; rewrite !prefixE size_rcons.
+have [->|/supported [size_k few]] := eqVneq (law o) 0; first by rewrite !if_same; by_ring R.
 rewrite -size_k in few; have := output_size few => so.
 case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=.
 - by rewrite -cats1 begins_cat ?so //= mulr1; by_ring R.
@@ -111,10 +109,56 @@ case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=.
   by case: eqP => _; case: eqP => _; rewrite /=; by_ring R.
 Qed.
 
+Lemma survives_split x : vocabulary voc ->
+  survives x = sum voc (fun z => stops x z) + sum voc (fun z => survives (rcons x z)).
+Proof.
+move=> [un all]; rewrite /stops /Definitions.survives.
+rewrite -[X in _ = X + _]exchange -[X in _ = _ + X]exchange -sumD; apply: eq_sum => o; rewrite prefixE.
+under [X in _ = _ + X]eq_sum do rewrite prefixE size_rcons.
+have [->|/supported [size_k few]] := eqVneq (law o) 0.
+  by rewrite if_same; under eq_sum do rewrite if_same; under [X in _ = _ + X]eq_sum do rewrite if_same; rewrite !sum0 addr0.
+rewrite -size_k in few; case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=; rewrite ?sum0 ?addr0 ?add0r //.
+  have long : (size x < size (chain o))%N by apply: leq_trans few.
+  have z0 : A by move: long; case: (chain o) => [|z0 _] //.
+  rewrite (take_nth z0 long); case: (take _ _ =P x) => [->|ne].
+    rewrite -[LHS](sum_at (fun=> law o) un (all (nth z0 (chain o) (size x)))); apply: eq_sum => z.
+    by rewrite eqseq_rcons eqxx eq_sym.
+  by rewrite -[LHS](sum0 R voc); apply: eq_sum => z; rewrite eqseq_rcons; case: eqP.
+case: (_ == x); rewrite /= ?sum0 //.
+by rewrite -[LHS](sum_at (fun=> law o) un (all (added o))); apply: eq_sum => z; rewrite eq_sym.
+Qed.
+End Support.
+
+Section Law.
+Variables (w : seq A) (law : result C -> R).
+Hypothesis lossless_law : lossless P w law.
+Local Notation survives := (survives law).
+Local Notation stops := (stops law).
+Let supported := law_size lossless_law.
+
+Lemma stops_ge0 x z : 0 <= stops x z.
+Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
+
+Lemma survives_ge0 x : 0 <= survives x.
+Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
+
+Lemma survives_start : survives [::] = 1.
+Proof.
+rewrite -[RHS](law_fresh lossless_law [::]); apply: eq_sum => o.
+by rewrite prefix0s mulr1.
+Qed.
+
+Theorem stops_where x z : stops x z = p (w ++ x) z * survives x - survives (rcons x z).
+Proof.
+have := begins_step supported x z; rewrite !(law_fresh lossless_law) prob_rcons mulrC.
+move/eqP; rewrite addrC -subr_eq subrr eq_sym => /eqP E.
+by rewrite -[LHS]subr0 -[X in _ - X]E; by_ring R.
+Qed.
+
 Theorem stops_stop x z : stops x z = stop P survives w x z.
 Proof.
 rewrite stops_where /stop; case: ltnP => // deep.
-by rewrite [survives (rcons _ _)]survives_deep // size_rcons ltnS.
+by rewrite [survives (rcons _ _)](survives_deep supported) // size_rcons ltnS.
 Qed.
 
 (* The drafts begin with x. *)
@@ -154,7 +198,7 @@ Theorem survives_block x : survives x <= block P w x.
 Proof.
 elim/last_ind: x => [|x z IH]; first by rewrite survives_start.
 case: (ltnP (size x) (k w)) => lt; last first.
-  by rewrite survives_deep ?size_rcons ?ltnS //; apply: (block_from_ge0 ok); rewrite ler01.
+  by rewrite (survives_deep supported) ?size_rcons ?ltnS //; apply: (block_from_ge0 ok); rewrite ler01.
 rewrite block_rcons le_minr survives_drafted ?size_rcons // andbT.
 have p0 : 0 <= p (w ++ x) z by have [] := target_pmf ok (w ++ x).
 apply: (@le_trans _ _ (p (w ++ x) z * survives x)); last by rewrite ler_wpmul2l.

@@ -57,6 +57,9 @@ Fixpoint prob (m : model) (w x : text) : R := if x is z :: y then m w z * prob m
 (* Every run of at most d tokens *)
 Fixpoint runs (d : nat) : seq text := [::] :: (if d is e.+1 then [seq z :: x | z <- voc, x <- runs e] else [::]).
 
+(* Every chain of d tokens *)
+Fixpoint chains (d : nat) : seq text := if d is e.+1 then [seq z :: x | z <- voc, x <- chains e] else [:: [::]].
+
 (* A decoding: both models, the number of drafts and the cost of a call after each text, which texts are finished, and
    a length that no text exceeds. B7 as stated has k drafts and cost 1 everywhere. *)
 Record problem := Problem {
@@ -108,7 +111,7 @@ Fixpoint value_in (n : nat) (s : masses) (w : text) : R :=
 Definition value (s : masses) (w : text) : R := value_in (longest P - size w) s w.
 
 (* D: what one free token saves *)
-Definition drop (s : masses) (w : text) : R :=
+Definition saving (s : masses) (w : text) : R :=
   value s w - sum voc (fun z => p w z * value s (rcons w z)).
 
 (* Calls of any kind. `result` is all that may come out of a call: its drafts, coins and rejected drafts included. *)
@@ -143,6 +146,40 @@ Record lossless (w : text) (law : result C -> R) : Prop := Lossless {
 Definition survives (law : result C -> R) (x : text) : R :=
   sum (results C) (fun o => if (size x <= accepted o)%N && prefix x (chain o) then law o else 0).
 
+(* Calls as algorithms: the chain y ~ q, the number i of accepted drafts with probability t y i, and the token added
+   from a law of the accepted drafts. A result is (chain, accepted, added). *)
+Definition plain_calls (most : nat) : calls := {|
+  result := text * nat * A;
+  results := [seq (yi, z) | yi <- [seq (y, i) | y <- runs most, i <- iota 0 most.+1], z <- voc];
+  chain := fun o => o.1.1; accepted := fun o => o.1.2; added := fun o => o.2 |}.
+
+Definition algorithm (t : text -> nat -> R) (recovers : text -> A -> R) (w : text) (o : text * nat * A) : R :=
+  let: (y, i, z) := o in
+  if (size y == k w) && (i <= k w)%N then prob q w y * t y i * recovers (take i y) z else 0.
+
+(* Token verification accepts draft by draft, with min(1, p/q), up to the first that is refused. *)
+Fixpoint token_accepts_of (w y : text) (i : nat) : R :=
+  match y, i with
+  | z :: u, j.+1 => accept (p w) (q w) z * token_accepts_of (rcons w z) u j
+  | z :: _, 0 => 1 - accept (p w) (q w) z
+  | [::], 0 => 1
+  | [::], _.+1 => 0
+  end.
+
+(* Block verification of masses s, from the last draft to the first: the drafts x are the accepted ones with probability
+   h x, if no more of them are. With s = block this is sun2024block's rule (theorem block_stays). *)
+Section Backwards.
+Variables (s : text -> R) (w : text).
+Definition deeper (x : text) : R := if (size x < k w)%N then sum voc (fun z => s (rcons x z)) else 0.
+Definition stays (x : text) : R :=
+  if x is [::] then 1 else (s x - deeper x) / (prob q w x - deeper x).
+Fixpoint none_deeper (x y : text) : R :=
+  if y is z :: u then (1 - stays (rcons x z)) * none_deeper (rcons x z) u else 1.
+Definition block_accepts_of (y : text) (i : nat) : R := stays (take i y) * none_deeper (take i y) (drop i y).
+Definition recovers (x : text) (z : A) : R :=
+  if s x == deeper x then p (w ++ x) z else stop s w x z / (s x - deeper x).
+End Backwards.
+
 (* A policy: the law of each call may depend on the results of all calls before it. *)
 Definition history := seq (result C).
 Definition policy := history -> result C -> R.
@@ -159,7 +196,7 @@ Definition expected_cost (pi : policy) : R := expected pi (fun h => cost P (so_f
 
 (* What a call loses against block verification *)
 Definition loss (law : result C -> R) (w : text) : R :=
-  sum (runs (k w)) (fun x => (block w x - survives law x) * drop block (w ++ x)).
+  sum (runs (k w)) (fun x => (block w x - survives law x) * saving block (w ++ x)).
 End Texts.
 
 (* C6: a text whose token at each position is accepted with a probability of its own. The expected calls of k drafts:

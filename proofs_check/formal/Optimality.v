@@ -23,7 +23,7 @@ Theorem loss_ge0 h : ~~ ended P (so_far h) -> 0 <= loss voc P (pi h) (so_far h).
 Proof.
 move=> go; apply: sum_ge0 => x; apply: mulr_ge0.
   by rewrite subr_ge0 (survives_block all_tokens ok (lossless_pi go)).
-by have /andP[] := drop_between ok (so_far h ++ x) (block_shifts ok).
+by have /andP[] := saving_between ok (so_far h ++ x) (block_shifts ok).
 Qed.
 
 Lemma over_calls_ge0 n (g : history C -> R) h :
@@ -79,7 +79,7 @@ pose t x := if (size x <= drafts P w)%N then s w x else 0.
 have t1 : t [::] = 1 by rewrite /t /= (shift_start s_shifts).
 apply: (@le_trans _ _ (one_call voc L t (value voc L s) w)).
   rewrite (call_loss ok_more t1 (shift_start s_shifts w) (negbT e)) ler_addl; apply: sum_ge0 => x.
-  apply: mulr_ge0; last by have /andP[] := drop_between ok_more (w ++ x) s_shifts.
+  apply: mulr_ge0; last by have /andP[] := saving_between ok_more (w ++ x) s_shifts.
   by rewrite /t subr_ge0; case: ifP.
 have far x : (drafts P w < size x)%N ->
     sum voc (fun z => stop L t w x z * value voc L s (w ++ rcons x z)) = 0.

@@ -16,7 +16,7 @@ Local Notation q := (draft P).
 Local Notation k := (drafts P).
 Local Notation runs := (runs voc).
 Local Notation value := (value voc P).
-Local Notation drop := (drop voc P).
+Local Notation saving := (saving voc P).
 Implicit Types (w x : seq A) (z : A) (s : masses R A).
 
 Lemma ended_cat w x : ended P w -> ended P (w ++ x).
@@ -51,9 +51,9 @@ rewrite /one_call; congr (_ + _); apply: eq_sum => x; apply: eq_sum => z; congr 
 by rewrite leq_sub2l // size_cat leq_addr.
 Qed.
 
-Lemma drop_ended s w : ended P w -> drop s w = 0.
+Lemma saving_ended s w : ended P w -> saving s w = 0.
 Proof.
-move=> e; rewrite /Definitions.drop value_ended // sub0r -sumN -[RHS](sum0 R voc); apply: eq_sum => z.
+move=> e; rewrite /Definitions.saving value_ended // sub0r -sumN -[RHS](sum0 R voc); apply: eq_sum => z.
 by rewrite value_ended ?mulr0 ?oppr0 //; apply: (ended_stays ok).
 Qed.
 
@@ -76,11 +76,11 @@ by rewrite sumB; by_ring R.
 Qed.
 
 Lemma call_then_value (t : seq A -> R) s w : t [::] = 1 ->
-  one_call voc P t (value s) w = cost P w + value s w - sum (runs (k w)) (fun x => t x * drop s (w ++ x)).
+  one_call voc P t (value s) w = cost P w + value s w - sum (runs (k w)) (fun x => t x * saving s (w ++ x)).
 Proof. by move=> t1; rewrite one_callE. Qed.
 
 Theorem renewal s w : s w [::] = 1 -> ~~ ended P w ->
-  sum (runs (k w)) (fun x => s w x * drop s (w ++ x)) = cost P w.
+  sum (runs (k w)) (fun x => s w x * saving s (w ++ x)) = cost P w.
 Proof.
 move=> s1 /negbTE go; have := @call_then_value (s w) s w s1; rewrite -[LHS]/(one_call voc P (s w) (value s) w).
 have := valueE s w; rewrite go => <- E; apply/eqP; rewrite -subr_eq0; apply/eqP.
@@ -90,7 +90,7 @@ Qed.
 
 (* What a call with other masses loses *)
 Theorem call_loss (t : seq A -> R) s w : t [::] = 1 -> s w [::] = 1 -> ~~ ended P w ->
-  one_call voc P t (value s) w = value s w + sum (runs (k w)) (fun x => (s w x - t x) * drop s (w ++ x)).
+  one_call voc P t (value s) w = value s w + sum (runs (k w)) (fun x => (s w x - t x) * saving s (w ++ x)).
 Proof.
 move=> t1 s1 go; rewrite call_then_value // -(renewal s1 go) -[RHS]addrC.
 under [X in _ = X + _]eq_sum do rewrite mulrBl.
@@ -107,28 +107,28 @@ Record shifts s (c : seq A -> A -> R) : Prop := Shifts {
     sum voc (fun z => c w z * (if ended P (rcons w z) then 0 else cost P (rcons w z))) <= cost P w }.
 
 (* (iv) *)
-Theorem drop_between s c w : shifts s c -> 0 <= drop s w <= cost P w.
+Theorem saving_between s c w : shifts s c -> 0 <= saving s w <= cost P w.
 Proof.
 case=> s1 s0 c0 sh shc; have [n] := ubnP (longest P - size w)%N.
-elim: n w => // n IH w wn; case e: (ended P w); first by rewrite drop_ended // lexx (cost_ge0 ok).
-have {}IH x : x != [::] -> 0 <= drop s (w ++ x).
-  case: x => // z x _; case e2 : (ended P (w ++ z :: x)); first by rewrite drop_ended.
+elim: n w => // n IH w wn; case e: (ended P w); first by rewrite saving_ended // lexx (cost_ge0 ok).
+have {}IH x : x != [::] -> 0 <= saving s (w ++ x).
+  case: x => // z x _; case e2 : (ended P (w ++ z :: x)); first by rewrite saving_ended.
   have lt : (size (w ++ z :: x) < longest P)%N by rewrite ltnNge; apply: contraFN e2; apply: (ended_at_last ok).
   have [] // := andP (IH (w ++ z :: x) _); rewrite ltnS in wn; apply: leq_trans wn.
   have le : (size w < size (w ++ z :: x))%N by rewrite size_cat /= addnS ltnS leq_addr.
   by rewrite ltn_sub2l // (ltn_trans le lt).
 have := renewal (s1 w) (negbT e); case kw: (k w) => [|d]; rewrite ?sum_runs /= s1 mul1r cats0 => E.
   by move: E; rewrite addr0 => ->; rewrite (cost_ge0 ok) lexx.
-have tail0 : 0 <= sum voc (fun z => sum (runs d) (fun x => s w (z :: x) * drop s (w ++ z :: x))).
+have tail0 : 0 <= sum voc (fun z => sum (runs d) (fun x => s w (z :: x) * saving s (w ++ z :: x))).
   by apply: sum_ge0 => z; apply: sum_ge0 => x; rewrite mulr_ge0 ?IH.
-have {}E : drop s w = cost P w - sum voc (fun z => sum (runs d) (fun x => s w (z :: x) * drop s (w ++ z :: x))).
+have {}E : saving s w = cost P w - sum voc (fun z => sum (runs d) (fun x => s w (z :: x) * saving s (w ++ z :: x))).
   by rewrite -E addrK.
 rewrite E subr_ge0 ler_subl_addr ler_addl tail0 andbT; apply: le_trans (shc w (negbT e)).
 apply: le_sum => z; case: ifP => [wz|/negbT wz].
   rewrite mulr0 -[X in _ <= X](sum0 R (runs d)); apply: le_sum => x.
-  by rewrite drop_ended ?mulr0 // -cat_rcons; apply: ended_cat.
+  by rewrite saving_ended ?mulr0 // -cat_rcons; apply: ended_cat.
 rewrite -(renewal (s1 _) wz) -sumM.
-apply: (@le_trans _ _ (sum (runs d) (fun x => c w z * (s (rcons w z) x * drop s (rcons w z ++ x))))).
+apply: (@le_trans _ _ (sum (runs d) (fun x => c w z * (s (rcons w z) x * saving s (rcons w z ++ x))))).
   by apply: le_sum => x; rewrite mulrA cat_rcons ler_wpmul2r ?IH.
 apply: runs_more => [x|]; first by rewrite mulr_ge0 // mulr_ge0 // cat_rcons IH.
 by move: (drafts_fall_by_one ok wz); rewrite kw.
