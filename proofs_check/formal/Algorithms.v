@@ -77,6 +77,46 @@ Lemma sum_results (f : result C -> R) : sum (results C) f =
   sum (runs voc most) (fun y => sum (iota 0 most.+1) (fun i => sum voc (fun z => f (y, i, z)))).
 Proof. by rewrite sum_pairs sum_pairs. Qed.
 
+Section Any.
+Variables (w : seq A) (t : seq A -> nat -> R) (rec : seq A -> A -> R).
+Local Notation law := (algorithm P t rec w : result C -> R).
+
+Lemma algorithm_supported o : law o != 0 -> size (chain o) = k w /\ (accepted o <= k w)%N.
+Proof. by case: o => -[y i] z /=; case: ifP => [/andP[/eqP-> ->]|]; rewrite ?eqxx. Qed.
+
+(* Sums over the results that may happen *)
+Lemma sum_algorithm (g : result C -> R) : sum (results C) (fun o => law o * g o) =
+  sum (chains (k w)) (fun y => sum (iota 0 (k w).+1) (fun i => sum voc (fun z => prob q w y * t y i * rec (take i y) z * g (y, i, z)))).
+Proof.
+rewrite sum_results (@sum_runs_chains _ _ voc _ _ _ (k_most w)); last first.
+  move=> y /negbTE ne; rewrite -[RHS](sum0 R (iota 0 most.+1)); apply: eq_sum => i.
+  by rewrite -[RHS](sum0 R voc); apply: eq_sum => z; rewrite /= ne mul0r.
+apply: eq_sum_in => y /size_chain sy; rewrite (@sum_iota _ _ _ _ (k_most w)); last first.
+  move=> i ki; rewrite -[RHS](sum0 R voc); apply: eq_sum => z.
+  by rewrite /= [(i <= k w)%N]leqNgt ki andbF mul0r.
+apply: eq_sum_in => i; rewrite mem_iota /= add0n ltnS => ik; apply: eq_sum => z.
+by rewrite sy eqxx ik.
+Qed.
+
+Lemma algorithm_draft y : (forall y, size y = k w -> sum (iota 0 (k w).+1) (t y) = 1) ->
+  (forall x, sum voc (rec x) = 1) -> size y = k w ->
+  sum (results C) (fun o => if chain o == y then law o else 0) = prob q w y.
+Proof.
+move=> t1 rec_sum sy.
+transitivity (sum (results C) (fun o => law o * (if chain o == y then 1 else 0))).
+  by apply: eq_sum => o; case: ifP; rewrite ?mulr1 ?mulr0.
+rewrite sum_algorithm; have := @sum_chains_from _ _ _ all_tokens (k w) y (prob q w) (eq_leq sy).
+rewrite sy subnn [sum (chains 0) _]/= cats0 addr0 => <-; apply: eq_sum_in => u /size_chain su; rewrite -su take_size.
+case: eqP => [E|_]; last by rewrite -[RHS](sum0 R (iota 0 (size u).+1)); apply: eq_sum => i;
+  rewrite -[RHS](sum0 R voc); apply: eq_sum => z; rewrite mulr0.
+rewrite su; transitivity (sum (iota 0 (k w).+1) (fun i => prob q w u * t u i)); last by rewrite sumM t1 // mulr1.
+apply: eq_sum => i; transitivity (sum voc (fun z => prob q w u * t u i * rec (take i u) z)).
+  by apply: eq_sum => z; rewrite mulr1.
+by rewrite sumM rec_sum mulr1.
+Qed.
+End Any.
+Arguments algorithm_supported {w t rec} [o] _.
+
 (* An algorithm with masses s: it stops after the drafts x with probability s(x) - sum s(xz). *)
 Section Realised.
 Variables (w : seq A) (s : seq A -> R) (t : seq A -> nat -> R).
@@ -119,25 +159,8 @@ rewrite E subrr mul0r; apply/esym; apply: (eq0_term (l := voc)); [exact: stop_ge
 by rewrite sum_stop E subrr.
 Qed.
 
-Lemma algorithm_supported o : law o != 0 -> size (chain o) = k w /\ (accepted o <= k w)%N.
-Proof. by case: o => -[y i] z /=; case: ifP => [/andP[/eqP-> ->]|]; rewrite ?eqxx. Qed.
-
 Lemma algorithm_ge0 o : 0 <= law o.
 Proof. by case: o => -[y i] z /=; case: ifP => // _; rewrite !mulr_ge0 ?rec_ge0 ?t0 // prob_ge0. Qed.
-
-(* Sums over the results that may happen *)
-Lemma sum_algorithm (g : result C -> R) : sum (results C) (fun o => law o * g o) =
-  sum (chains (k w)) (fun y => sum (iota 0 (k w).+1) (fun i => sum voc (fun z => prob q w y * t y i * rec (take i y) z * g (y, i, z)))).
-Proof.
-rewrite sum_results (@sum_runs_chains _ _ voc _ _ _ (k_most w)); last first.
-  move=> y /negbTE ne; rewrite -[RHS](sum0 R (iota 0 most.+1)); apply: eq_sum => i.
-  by rewrite -[RHS](sum0 R voc); apply: eq_sum => z; rewrite /= ne mul0r.
-apply: eq_sum_in => y /size_chain sy; rewrite (@sum_iota _ _ _ _ (k_most w)); last first.
-  move=> i ki; rewrite -[RHS](sum0 R voc); apply: eq_sum => z.
-  by rewrite /= [(i <= k w)%N]leqNgt ki andbF mul0r.
-apply: eq_sum_in => i; rewrite mem_iota /= add0n ltnS => ik; apply: eq_sum => z.
-by rewrite sy eqxx ik.
-Qed.
 
 Lemma algorithm_stops x z : (size x <= k w)%N -> stops law x z = stop P s w x z.
 Proof.
@@ -171,16 +194,7 @@ Qed.
 Theorem algorithm_lossless : lossless P w law.
 Proof.
 split; [exact: algorithm_ge0 | exact: algorithm_supported | move=> y sy | ].
-  transitivity (sum (results C) (fun o => law o * (if chain o == y then 1 else 0))).
-    by apply: eq_sum => o; case: ifP; rewrite ?mulr1 ?mulr0.
-  rewrite sum_algorithm; have := @sum_chains_from _ _ _ all_tokens (k w) y (prob q w) (eq_leq sy).
-  rewrite sy subnn [sum (chains 0) _]/= cats0 addr0 => <-; apply: eq_sum_in => u /size_chain su; rewrite -su take_size.
-  case: eqP => [E|_]; last by rewrite -[RHS](sum0 R (iota 0 (size u).+1)); apply: eq_sum => i;
-    rewrite -[RHS](sum0 R voc); apply: eq_sum => z; rewrite mulr0.
-  rewrite su; transitivity (sum (iota 0 (k w).+1) (fun i => prob q w u * t u i)); last by rewrite sumM t1 // mulr1.
-  apply: eq_sum => i; transitivity (sum voc (fun z => prob q w u * t u i * rec (take i u) z)).
-    by apply: eq_sum => z; rewrite mulr1.
-  by rewrite sumM rec_sum mulr1.
+  exact: algorithm_draft t1 rec_sum sy.
 elim/last_ind => [|x z IH].
   under eq_sum do rewrite mulr1.
   rewrite -[RHS]s1 -(algorithm_survives (x := [::])) //; apply: eq_sum => o; by rewrite prefix0s.

@@ -80,8 +80,11 @@ Record proper : Prop := Proper {
   draft_pmf : forall w, pmf voc (q w);
   ended_stays : forall w z, ended P w -> ended P (rcons w z);
   ended_at_last : forall w, (longest P <= size w)%N -> ended P w;
+  cost_ge0 : forall w, 0 <= cost P w }.
+
+(* What B7 needs of drafts and costs that depend on the text; k drafts and cost 1 everywhere have it. *)
+Record steady : Prop := Steady {
   drafts_fall_by_one : forall w z, ~~ ended P (rcons w z) -> ((k w).-1 <= k (rcons w z))%N;
-  cost_ge0 : forall w, 0 <= cost P w;
   cost_falls : forall w, ~~ ended P w ->
     sum voc (fun z => q w z * (if ended P (rcons w z) then 0 else cost P (rcons w z))) <= cost P w }.
 

@@ -10,7 +10,7 @@ Local Open Scope ring_scope.
 Section Policies.
 Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (C : calls A).
 Add Ring R_ring : (ring_of R).
-Hypotheses (all_tokens : vocabulary voc) (ok : proper voc P).
+Hypotheses (all_tokens : vocabulary voc) (ok : proper voc P) (even : steady voc P).
 Implicit Types (h : history C) (o : result C).
 
 Lemma so_far_rcons h o : so_far (rcons h o) = so_far h ++ output o.
@@ -23,7 +23,7 @@ Theorem loss_ge0 h : ~~ ended P (so_far h) -> 0 <= loss voc P (pi h) (so_far h).
 Proof.
 move=> go; apply: sum_ge0 => x; apply: mulr_ge0.
   by rewrite subr_ge0 (survives_block all_tokens ok (lossless_pi go)).
-by have /andP[] := saving_between ok (so_far h ++ x) (block_shifts ok).
+by have /andP[] := saving_between ok even (so_far h ++ x) (block_shifts ok even).
 Qed.
 
 Lemma over_calls_ge0 n (g : history C -> R) h :
@@ -65,7 +65,7 @@ Section Longer.
 Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat).
 Add Ring R_ring : (ring_of R).
 Let L := Problem (target P) (draft P) more (cost P) (ended P) (longest P).
-Hypotheses (ok : proper voc P) (ok_more : proper voc L) (longer : forall w, (drafts P w <= more w)%N).
+Hypotheses (ok : proper voc P) (ok_more : proper voc L) (even : steady voc L) (longer : forall w, (drafts P w <= more w)%N).
 Variables (s : masses R A) (c : seq A -> A -> R).
 Hypotheses (s_shifts : shifts voc L s c) (s_grows : forall w x z, s w (rcons x z) <= target P (w ++ x) z * s w x).
 
@@ -79,7 +79,7 @@ pose t x := if (size x <= drafts P w)%N then s w x else 0.
 have t1 : t [::] = 1 by rewrite /t /= (shift_start s_shifts).
 apply: (@le_trans _ _ (one_call voc L t (value voc L s) w)).
   rewrite (call_loss ok_more t1 (shift_start s_shifts w) (negbT e)) ler_addl; apply: sum_ge0 => x.
-  apply: mulr_ge0; last by have /andP[] := saving_between ok_more (w ++ x) s_shifts.
+  apply: mulr_ge0; last by have /andP[] := saving_between ok_more even (w ++ x) s_shifts.
   by rewrite /t subr_ge0; case: ifP.
 have far x : (drafts P w < size x)%N ->
     sum voc (fun z => stop L t w x z * value voc L s (w ++ rcons x z)) = 0.

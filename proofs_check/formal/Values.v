@@ -10,7 +10,7 @@ Local Open Scope ring_scope.
 Section Values.
 Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A).
 Add Ring R_ring : (ring_of R).
-Hypothesis ok : proper voc P.
+Hypotheses (ok : proper voc P) (even : steady voc P).
 Local Notation p := (target P).
 Local Notation q := (draft P).
 Local Notation k := (drafts P).
@@ -131,7 +131,7 @@ rewrite -(renewal (s1 _) wz) -sumM.
 apply: (@le_trans _ _ (sum (runs d) (fun x => c w z * (s (rcons w z) x * saving s (rcons w z ++ x))))).
   by apply: le_sum => x; rewrite mulrA cat_rcons ler_wpmul2r ?IH.
 apply: runs_more => [x|]; first by rewrite mulr_ge0 // mulr_ge0 // cat_rcons IH.
-by move: (drafts_fall_by_one ok wz); rewrite kw.
+by move: (drafts_fall_by_one even wz); rewrite kw.
 Qed.
 
 (* Block verification's masses *)
@@ -168,7 +168,7 @@ Qed.
 
 Theorem block_shifts : shifts block q.
 Proof.
-split=> // [w x|w z x|w]; [exact: block_from_ge0 ler01 ler01 | exact: block_shift | exact: cost_falls ok w].
+split=> // [w x|w z x|w]; [exact: block_from_ge0 ler01 ler01 | exact: block_shift | exact: cost_falls even w].
 Qed.
 
 (* The recursion of the page: mu(xz) = min(p(z|wx) mu(x), Q(xz|w)) *)
