@@ -36,5 +36,4 @@ Definition short_toy := texts third two_thirds (fun=> 2%N) 2.
 Lemma block_run : expected_cost short_toy (@block_policy _ _ bits short_toy 2) = value bits short_toy (block short_toy) [::].
 Proof. by apply/eqP; vm_compute. Qed.
 
-(* The result says what it computes: the text's length is three, and no call is lossless there but 4/3 of them needed. *)
 Lemma short_calls : value bits short_toy (block short_toy) [::] = frac 4 3. Proof. by apply/eqP; vm_compute. Qed.
