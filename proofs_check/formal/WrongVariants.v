@@ -166,3 +166,13 @@ have whole v : v \in chains bits 3 -> finally coin 3 luck [::] v = prob coin_p [
   by move/(allP all_v)/eqP.
 by move/(_ law0 size0 draft0 whole); vm_compute.
 Qed.
+
+(* The path theorem with one survival for both rules: block verification accepts more than token verification at 0, 1. *)
+Theorem not_one_survival : ~ (forall (A : eqType) (voc : seq A) (P : problem Q A) (w x : seq A),
+  vocabulary voc -> proper voc P -> (size x <= drafts P w)%N -> block P w x = token P w x).
+Proof.
+have P0 w : pmf bits (third w) by split=> [[]|]; rewrite //; apply/eqP; vm_compute.
+have Q0 w : pmf bits (two_thirds w) by split=> [[]|]; rewrite //; apply/eqP; vm_compute.
+move/(_ _ _ toy [::] [:: false; true] bits_vocabulary (texts_proper _ _ P0 Q0) isT)/eqP.
+by vm_compute.
+Qed.

@@ -387,6 +387,13 @@ EVIDENCE = (
     ),
 )
 
+FORMAL = proved_in_coq(
+    "given the text, any lossless fresh call accepts the drafts x with probability s(x)/P(x); s is prod min(p, q) for "
+    "token verification, and block verification's recursion for block verification, run as algorithms",
+    ("path_theorem", "token_is_lossless_call", "token_survival", "block_is_lossless", "block_survival"),
+    wrong=("both rules have the same survival", "not_one_survival"),
+)
+
 P7 = Entry(
     id="§7",
     title="The path theorem: calls from the text alone",
@@ -408,7 +415,7 @@ P7 = Entry(
         "the number of drafts does not depend on what earlier calls accepted",
         "text after a call is drawn afresh, or from noise of its own at each position (races)",
     ),
-    evidence=(*EVIDENCE, *CALLS),
+    evidence=(*EVIDENCE, *CALLS, FORMAL),
     calculators=(
         *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
         *(f"spectheory.{name}" for name in ("predict", "plan", "rules", "tree", "judge", "compare", "gate", "noise")),
