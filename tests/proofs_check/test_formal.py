@@ -28,8 +28,11 @@ Tables = tuple[dict[Prefix, list[Fraction]], dict[Prefix, list[Fraction]]]
 
 PRELUDE = """\
 From Coq Require Import ZArith QArith Qcanon.
+Set Printing Depth 100000.
 Definition mem := (fun (t : seq (seq nat * seq Qc)) (w : seq nat) (z : nat) =>
   nth (frac 0 1) (head [::] [seq r.2 | r <- t & r.1 == w]) z).
+Definition both (x : Qc) : seq Z := [:: Qnum x; Zpos (Qden x)].
+Open Scope Z_scope.
 """
 """A model from a table of its pmfs by text, after which there is nothing."""
 
@@ -58,22 +61,21 @@ def written(table: dict[Prefix, list[Fraction]]) -> str:
 
 def in_coq(p: str, q: str, tokens: int, k: int, length: int) -> dict[str, list[Fraction]]:
     """V and D of block and token verification at every text of fewer tokens, by the definitions of the proofs."""
-    numbers = "; ".join(f"{z}%nat" for z in range(tokens))
+    listed = "; ".join(f"{z}%nat" for z in range(tokens))
     at = "[seq w <- runs voc N | leq (size w) N]"
     lines = [
-        f"Definition voc := [:: {numbers}]. Definition N := {length - 1}%nat.",
+        f"Definition voc := [:: {listed}]. Definition N := {length - 1}%nat.",
         f"Definition P := @texts nat_eqType (mem {p}) (mem {q}) (fun=> {k}%nat) {length}%nat.",
-        *(f'Goal True. idtac "{name}". Abort. Eval vm_compute in [seq this (x : Qc) | x <- [seq {of} w | w <- {at}]].'
+        *(f'Goal True. idtac "{name}". Abort. Eval vm_compute in flatten [seq both ({of} w) | w <- {at}].'
           for name, of in (("block V", "value voc P (block P)"), ("block D", "saving voc P (block P)"),
                            ("token V", "value voc P (token P)"), ("token D", "saving voc P (token P)")))
     ]  # fmt: skip
     said = ask(PRELUDE + "\n".join(lines), imports="Definitions Fractions Toys")
     parts = re.split(r"(block V|block D|token V|token D)\n", said)[1:]
-    lists = {
-        name: part[part.index("[::") + 3 : part.index("]")] for name, part in zip(parts[::2], parts[1::2], strict=True)
+    numbers = {
+        name: list(map(int, re.findall(r"-?\d+", part))) for name, part in zip(parts[::2], parts[1::2], strict=True)
     }
-    return {name: [Fraction(each.replace(" ", "")) for each in re.split(r"\s*;\s*", listed.replace("#", "/").strip())]
-            for name, listed in lists.items()}  # fmt: skip
+    return {name: list(map(Fraction, each[::2], each[1::2])) for name, each in numbers.items()}
 
 
 def enumerated(given: Problem, length: int) -> dict[str, list[Fraction]]:
