@@ -100,6 +100,14 @@ Definition block : masses := block_from 1 1.
 Fixpoint token (w x : text) : R :=
   if x is z :: y then Num.min (p w z) (q w z) * token (rcons w z) y else 1.
 
+(* Along a text: rho = q/p of a token, prod min(1, rho), and the least product of the first ratios, from a least value a
+   and a product r so far *)
+Definition ratio (w : text) (z : A) : R := q w z / p w z.
+Fixpoint product_of_ratios (w x : text) : R :=
+  if x is z :: y then Num.min 1 (ratio w z) * product_of_ratios (rcons w z) y else 1.
+Fixpoint running_least (a r : R) (w x : text) : R :=
+  if x is z :: y then running_least (Num.min a (r * ratio w z)) (r * ratio w z) (rcons w z) y else a.
+
 (* a(xz) = p(z|wx) s(x) - s(xz): the call accepts the drafts x and adds the token z. No draft follows k of them. *)
 Definition stop (s : text -> R) (w x : text) (z : A) : R :=
   p (w ++ x) z * s x - (if (size x < k w)%N then s (rcons x z) else 0).
@@ -116,6 +124,17 @@ Definition value (s : masses) (w : text) : R := value_in (longest P - size w) s 
 (* D: what one free token saves *)
 Definition saving (s : masses) (w : text) : R :=
   value s w - sum voc (fun z => p w z * value s (rcons w z)).
+
+(* Along one text: v is what comes after w. A call accepts i drafts or more with probability kept i, and
+   C(w) = c(w) + sum_i P(tau = i | v) C(w and i + 1 tokens of v). *)
+Definition kept (s : masses) (w v : text) (i : nat) : R := s w (take i v) / prob p w (take i v).
+Fixpoint along_in (n : nat) (s : masses) (w v : text) : R :=
+  if n is m.+1 then
+    if ended P w then 0
+    else cost P w + sum (iota 0 (k w).+1) (fun i =>
+      (kept s w v i - (if (i < k w)%N then kept s w v i.+1 else 0)) * along_in m s (w ++ take i.+1 v) (drop i.+1 v))
+  else 0.
+Definition along (s : masses) (w v : text) : R := along_in (longest P - size w) s w v.
 
 (* Calls of any kind. `result` is all that may come out of a call: its drafts, coins and rejected drafts included. *)
 Record calls := Calls {

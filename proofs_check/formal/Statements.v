@@ -1,7 +1,7 @@
 (* What is proved, in one file: each statement in full, from Definitions.v alone; the proofs are in the other files.
    `Print Assumptions` after each shows that it rests on no axiom. *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms.
+From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Ratios Along Optimality Algorithms.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -132,6 +132,37 @@ Proof. exact: (token_law_survives all_tokens ok k_most). Qed.
 End Attained.
 End B7.
 
+(* Along a text of positive probability: token verification survives with prod min(1, rho), block verification with the
+   least product of the first ratios, 1 if none is less. *)
+Theorem token_along_text (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w x : proper voc P ->
+  prob (target P) w x != 0 -> token P w x / prob (target P) w x = product_of_ratios P w x.
+Proof. by move=> ok; apply: (token_ratios ok). Qed.
+
+Theorem block_along_text (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w x : proper voc P ->
+  prob (target P) w x != 0 -> block P w x / prob (target P) w x = running_least P 1 1 w x.
+Proof. by move=> ok; apply: (block_ratios ok). Qed.
+
+(* The recursion of calls along a text, C(w) = 1 + sum_i P(tau = i | text) C(w and i + 1 tokens), has the mean V over
+   texts drawn from the target. *)
+Section AlongTexts.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (most : nat).
+Hypotheses (ok : proper voc P) (k_most : forall w, (drafts P w <= most)%N).
+
+Theorem block_calls_along w : value voc P (block P) w =
+  sum (chains voc (longest P + most).+1) (fun v => prob (target P) w v * along P (block P) w v).
+Proof.
+apply: (along_texts ok) => // [v x|v x]; first exact: block_ge0 ok v x.
+by apply: (grows_text ok) => // y z; apply: block_grows.
+Qed.
+
+Theorem token_calls_along w : value voc P (token P) w =
+  sum (chains voc (longest P + most).+1) (fun v => prob (target P) w v * along P (token P) w v).
+Proof.
+apply: (along_texts ok) => // [v x|v x]; first exact: token_ge0 ok v x.
+by apply: (grows_text ok) => // y z; apply: (token_grows ok).
+Qed.
+End AlongTexts.
+
 (* Longer chains never need more calls: under any rule with masses s that do not depend on the number of drafts and with
    s(w, zx) <= c(z) s(wz, x), the shares c at most those that `shifts` asks for. *)
 Theorem B7_longer (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat)
@@ -162,4 +193,8 @@ Print Assumptions B7_attained.
 Print Assumptions block_survival.
 Print Assumptions token_is_lossless_call.
 Print Assumptions token_survival.
+Print Assumptions token_along_text.
+Print Assumptions block_along_text.
+Print Assumptions block_calls_along.
+Print Assumptions token_calls_along.
 Print Assumptions B7_longer.
