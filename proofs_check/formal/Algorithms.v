@@ -16,10 +16,6 @@ Lemma sum_pairs S T U (l : seq S) (m : seq T) (h : S -> T -> U) (f : U -> R) :
   sum [seq h a b | a <- l, b <- m] f = sum l (fun a => sum m (fun b => f (h a b))).
 Proof. by elim: l => //= a l IH; rewrite sum_cat IH sum_map. Qed.
 
-Lemma sum_chains d (g : seq A -> R) :
-  sum (chains d.+1) g = sum voc (fun z => sum (chains d) (fun x => g (z :: x))).
-Proof. exact: sum_pairs. Qed.
-
 Lemma size_chain d y : y \in chains d -> size y = d.
 Proof. by elim: d y => [|d IH] y /=; [rewrite inE => /eqP-> | case/allpairsP => -[z x] /= [_ /IH <- ->]]. Qed.
 
@@ -86,7 +82,8 @@ Proof. by case: o => -[y i] z /=; case: ifP => [/andP[/eqP-> ->]|]; rewrite ?eqx
 
 (* Sums over the results that may happen *)
 Lemma sum_algorithm (g : result C -> R) : sum (results C) (fun o => law o * g o) =
-  sum (chains (k w)) (fun y => sum (iota 0 (k w).+1) (fun i => sum voc (fun z => prob q w y * t y i * rec (take i y) z * g (y, i, z)))).
+  sum (chains (k w)) (fun y => sum (iota 0 (k w).+1) (fun i => sum voc (fun z => prob q w y * t y i * rec (take i y)
+    z * g (y, i, z)))).
 Proof.
 rewrite sum_results (@sum_runs_chains _ _ voc _ _ _ (k_most w)); last first.
   move=> y /negbTE ne; rewrite -[RHS](sum0 R (iota 0 most.+1)); apply: eq_sum => i.
@@ -170,7 +167,8 @@ transitivity (sum (results C) (fun o => law o *
    (if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then 1 else 0))).
   by apply: eq_sum => o; case: ifP; rewrite ?mulr1 ?mulr0.
 rewrite sum_algorithm; apply: eq_sum => y.
-rewrite -(sum_at (fun i => (if take (size x) y == x then prob q w y * t y i else 0) * rec x z) (iota_uniq 0 (k w).+1) _).
+rewrite -(sum_at (fun i => (if take (size x) y == x then prob q w y * t y i else 0) * rec x z) (iota_uniq 0 (k w).+1)
+  _).
   apply: eq_sum => i; case: (i =P size x) => [->|ne] /=; last first.
     by rewrite -[RHS](sum0 R voc); apply: eq_sum => u; rewrite mulr0.
   case: (_ =P x) => [->|ne] /=; last by rewrite mul0r -[RHS](sum0 R voc); apply: eq_sum => u; rewrite mulr0.
@@ -264,6 +262,13 @@ Qed.
 Lemma token_grows w x z : token P w (rcons x z) <= p (w ++ x) z * token P w x.
 Proof. by rewrite token_rcons mulrC ler_wpmul2r ?token_ge0 // le_minl lexx. Qed.
 
+Lemma token_shifts : steady voc P -> shifts voc P (token P) (fun w z => Num.min (p w z) (q w z)).
+Proof.
+move=> even; split=> // [w x|w z|w go]; [exact: token_ge0 | by rewrite le_minr p0 q0 |].
+apply: le_trans (cost_falls even go); apply: le_sum => z; rewrite ler_wpmul2r ?le_minl ?lexx ?orbT //.
+by case: ifP => // _; apply: (cost_ge0 ok).
+Qed.
+
 Definition token_law w : result C -> R := algorithm P (token_accepts_of P w) (recovers voc P (token P w) w) w.
 
 Let token_total w y : size y = k w -> sum (iota 0 (k w).+1) (token_accepts_of P w y) = 1.
@@ -320,12 +325,15 @@ elim: y x => [|z y IH] x /=; rewrite ?ler01 // mulr_ge0 // subr_ge0.
 by have /andP[] := stays_between (rcons x z).
 Qed.
 
-Lemma stays_total x y : sum (iota 0 (size y).+1) (fun i => stays (x ++ take i y) * none_deeper (x ++ take i y) (drop i y)) =
+Lemma stays_total x y : sum (iota 0 (size y).+1) (fun i => stays (x ++ take i y) * none_deeper (x ++ take i y) (drop
+  i y)) =
   1 - (1 - stays x) * none_deeper x y.
 Proof.
 elim: y x => [|z y IH] x; first by rewrite /= cats0 addr0; by_ring R.
-have -> : sum (iota 0 (size (z :: y)).+1) (fun i => stays (x ++ take i (z :: y)) * none_deeper (x ++ take i (z :: y)) (drop i (z :: y))) =
-  stays (x ++ [::]) * none_deeper (x ++ [::]) (z :: y) + sum (iota 1 (size y).+1) (fun i => stays (x ++ take i (z :: y)) *
+have -> : sum (iota 0 (size (z :: y)).+1) (fun i => stays (x ++ take i (z :: y)) * none_deeper (x ++ take i (z :: y))
+  (drop i (z :: y))) =
+  stays (x ++ [::]) * none_deeper (x ++ [::]) (z :: y) + sum (iota 1 (size y).+1) (fun i => stays (x ++ take i (z ::
+    y)) *
     none_deeper (x ++ take i (z :: y)) (drop i (z :: y))) by [].
 rewrite (iotaDl 1 0) sum_map cats0.
 rewrite (@eq_sum _ _ _ _ (fun i => stays (rcons x z ++ take i y) * none_deeper (rcons x z ++ take i y) (drop i y))).

@@ -18,16 +18,12 @@ Variables (s : masses R A) (most : nat).
 Hypotheses (s1 : forall w, s w [::] = 1) (s0 : forall w x, 0 <= s w x) (s_text : forall w x, s w x <= prob p w x)
   (k_most : forall w, (k w <= most)%N).
 
-Lemma sum_chain_step d (g : seq A -> R) :
-  sum (chains d.+1) g = sum voc (fun z => sum (chains d) (fun x => g (z :: x))).
-Proof. by rewrite /=; move: (chains d) => rs; elim: voc => //= z l IH; rewrite sum_cat IH sum_map. Qed.
-
 Lemma sum_chains_split i d (g : seq A -> R) :
   sum (chains (i + d.+1)) g =
   sum (chains i) (fun x => sum voc (fun z => sum (chains d) (fun u => g (x ++ z :: u)))).
 Proof.
-elim: i g => [|i IH] g; first by rewrite sum_chain_step /= addr0.
-by rewrite addSn !sum_chain_step; apply: eq_sum => t; rewrite IH.
+elim: i g => [|i IH] g; first by rewrite sum_chains /= addr0.
+by rewrite addSn !sum_chains; apply: eq_sum => t; rewrite IH.
 Qed.
 
 Lemma sum_runs_by_size d (g : seq A -> R) :
@@ -36,13 +32,13 @@ Proof.
 elim: d g => [|d IH] g; first by rewrite /= !addr0.
 rewrite sum_runs [sum (iota 0 d.+2) _]/(_ + sum (iota 1 d.+1) _) (iotaDl 1 0) sum_map /= addr0; congr (_ + _).
 under eq_sum do rewrite IH.
-by rewrite exchange; apply: eq_sum => i; rewrite /= -sum_chain_step.
+by rewrite exchange; apply: eq_sum => i; rewrite /= -sum_chains.
 Qed.
 
 Lemma sum_chains_one d w : sum (chains d) (prob p w) = 1.
 Proof.
 elim: d w => [|d IH] w; first by rewrite /= addr0.
-have [_ one] := target_pmf ok w; rewrite sum_chain_step -[RHS]one; apply: eq_sum => z.
+have [_ one] := target_pmf ok w; rewrite sum_chains -[RHS]one; apply: eq_sum => z.
 by rewrite /= sumM IH mulr1.
 Qed.
 
@@ -85,7 +81,8 @@ have sx : size x = i.
 rewrite (IH _ (m - i.+1)%N).
 - rewrite -sumM; apply: eq_sum => u; rewrite -sx mulrA -stop_along -mulrA; congr (_ * _).
   by rewrite -cat_rcons take_size_cat ?drop_size_cat ?size_rcons.
-- by move: fuel; rewrite !leq_subLR size_cat size_rcons => /leq_trans -> //; rewrite -addnA leq_add2l addSn ltnS leq_addl.
+- by move: fuel; rewrite !leq_subLR size_cat size_rcons => /leq_trans -> //; rewrite -addnA leq_add2l addSn ltnS
+  leq_addl.
 case: (leqP (longest P) (size (w ++ rcons x z))) => le; first by rewrite (ended_at_last ok).
 apply/orP; right; rewrite size_cat size_rcons sx in le *.
 rewrite ltn_subRL addnA; apply: leq_ltn_trans long; rewrite leq_add2r.

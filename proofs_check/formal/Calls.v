@@ -69,7 +69,8 @@ Local Notation survives := (survives law).
 
 (* P(tau = |x|, the drafts begin with x, the token added is z) *)
 Definition stops x z : R :=
-  sum (results C) (fun o => if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o else 0).
+  sum (results C) (fun o => if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o else
+    0).
 
 
 Lemma survives_deep x : (k w < size x)%N -> survives x = 0.
@@ -116,7 +117,8 @@ move=> [un all]; rewrite /stops /Definitions.survives.
 rewrite -[X in _ = X + _]exchange -[X in _ = _ + X]exchange -sumD; apply: eq_sum => o; rewrite prefixE.
 under [X in _ = _ + X]eq_sum do rewrite prefixE size_rcons.
 have [->|/supported [size_k few]] := eqVneq (law o) 0.
-  by rewrite if_same; under eq_sum do rewrite if_same; under [X in _ = _ + X]eq_sum do rewrite if_same; rewrite !sum0 addr0.
+  by rewrite if_same; under eq_sum do rewrite if_same; under [X in _ = _ + X]eq_sum do rewrite if_same; rewrite !sum0
+    addr0.
 rewrite -size_k in few; case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=; rewrite ?sum0 ?addr0 ?add0r //.
   have long : (size x < size (chain o))%N by apply: leq_trans few.
   have z0 : A by move: long; case: (chain o) => [|z0 _] //.
@@ -172,7 +174,8 @@ rewrite leq_eqVlt => /orP[/eqP full|lt].
   by rewrite take_oversize // full size_k.
 have [_ all1] := draft_pmf ok (w ++ x).
 rewrite -[RHS]mulr1 -all1 -sumM.
-rewrite (@eq_sum _ _ _ _ (fun z => sum (results C) (fun o => if take (size x).+1 (chain o) == rcons x z then law o else 0))).
+rewrite (@eq_sum _ _ _ _ (fun z => sum (results C) (fun o => if take (size x).+1 (chain o) == rcons x z then law o
+  else 0))).
   rewrite -exchange; apply: eq_sum => o.
   have [->|/(law_size lossless_law) [size_k _]] := eqVneq (law o) 0.
     by rewrite if_same -[LHS](sum0 R voc); apply: eq_sum => z; rewrite if_same.
@@ -212,7 +215,8 @@ Proof.
 congr (_ + _); transitivity (sum (runs (k w)) (fun x => sum voc (fun z => stops x z * f (w ++ rcons x z)))); last first.
   by apply: eq_sum => x; apply: eq_sum => z; rewrite stops_stop.
 rewrite (@eq_sum _ _ _ _ (fun x => sum (results C) (fun o => sum voc (fun z =>
-  if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o * f (w ++ rcons x z) else 0)))); last first.
+  if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o * f (w ++ rcons x z) else
+    0)))); last first.
   move=> x; rewrite -exchange; apply: eq_sum => z; rewrite -sumMr; apply: eq_sum => o.
   by case: ifP; rewrite ?mul0r.
 rewrite -exchange; apply: eq_sum => o.

@@ -65,7 +65,8 @@ Section Longer.
 Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat).
 Add Ring R_ring : (ring_of R).
 Let L := Problem (target P) (draft P) more (cost P) (ended P) (longest P).
-Hypotheses (ok : proper voc P) (ok_more : proper voc L) (even : steady voc L) (longer : forall w, (drafts P w <= more w)%N).
+Hypotheses (ok : proper voc P) (ok_more : proper voc L) (even : steady voc L) (longer : forall w, (drafts P w <= more
+  w)%N).
 Variables (s : masses R A) (c : seq A -> A -> R).
 Hypotheses (s_shifts : shifts voc L s c) (s_grows : forall w x z, s w (rcons x z) <= target P (w ++ x) z * s w x).
 

@@ -163,15 +163,32 @@ by apply: (grows_text ok) => // y z; apply: (token_grows ok).
 Qed.
 End AlongTexts.
 
-(* Longer chains never need more calls: under any rule with masses s that do not depend on the number of drafts and with
-   s(w, zx) <= c(z) s(wz, x), the shares c at most those that `shifts` asks for. *)
-Theorem B7_longer (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat)
-    (s : masses R A) (c : seq A -> A -> R) :
-  let L := Problem (target P) (draft P) more (cost P) (ended P) (longest P) in
-  proper voc P -> proper voc L -> steady voc L -> (forall w, (drafts P w <= more w)%N) ->
-  shifts voc L s c -> (forall w x z, s w (rcons x z) <= target P (w ++ x) z * s w x) ->
-  forall w, value voc L s w <= value voc P s w.
-Proof. by move=> L ok okL even le sh grows w; apply: (longer_chains ok okL even le sh grows). Qed.
+(* Longer chains never need more calls. More drafts at every text, the rest as in P: *)
+Section Longer.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat).
+Definition with_more := Problem (target P) (draft P) more (cost P) (ended P) (longest P).
+Hypotheses (ok : proper voc P) (ok_more : proper voc with_more) (even : steady voc with_more)
+  (longer : forall w, (drafts P w <= more w)%N).
+
+(* under any rule with masses s that do not depend on the number of drafts, and s(w, zx) <= c(z) s(wz, x) with shares c
+   that sum to at most 1 where a call costs 1 (`shifts` in Values.v), *)
+Theorem B7_longer (s : masses R A) (c : seq A -> A -> R) :
+  shifts voc with_more s c -> (forall w x z, s w (rcons x z) <= target P (w ++ x) z * s w x) ->
+  forall w, value voc with_more s w <= value voc P s w.
+Proof. by move=> sh grows w; apply: (longer_chains ok ok_more even longer sh grows). Qed.
+
+(* so under block verification and under token verification. *)
+Theorem B7_longer_block w : value voc with_more (block P) w <= value voc P (block P) w.
+Proof. by apply: B7_longer (block_shifts ok_more even) _ w => v x z; apply: block_grows. Qed.
+
+Theorem B7_longer_token w : value voc with_more (token P) w <= value voc P (token P) w.
+Proof. by apply: B7_longer (token_shifts ok_more even) _ w => v x z; apply: (token_grows ok). Qed.
+End Longer.
+
+(* A free token never costs calls under token verification either. *)
+Theorem B7_saving_token (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w :
+  proper voc P -> steady voc P -> 0 <= saving voc P (token P) w <= cost P w.
+Proof. by move=> ok even; apply: (saving_between ok even w (token_shifts ok even)). Qed.
 
 Print Assumptions A1_lossless.
 Print Assumptions A1_acceptance.
@@ -198,3 +215,6 @@ Print Assumptions block_along_text.
 Print Assumptions block_calls_along.
 Print Assumptions token_calls_along.
 Print Assumptions B7_longer.
+Print Assumptions B7_longer_block.
+Print Assumptions B7_longer_token.
+Print Assumptions B7_saving_token.

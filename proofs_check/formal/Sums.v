@@ -54,9 +54,6 @@ Proof. by elim: l => //= t l ->. Qed.
 Lemma eq_sum_in (T : eqType) (l : seq T) (f g : T -> R) : {in l, f =1 g} -> sum l f = sum l g.
 Proof. by rewrite !sumE => E; apply: eq_big_seq. Qed.
 
-Lemma le_sum_in (T : eqType) (l : seq T) (f g : T -> R) : (forall t, t \in l -> f t <= g t) -> sum l f <= sum l g.
-Proof. by move=> E; rewrite !sumE big_seq [X in _ <= X]big_seq; apply: ler_sum. Qed.
-
 Lemma le_term (T : eqType) (l : seq T) (f : T -> R) t : (forall u, 0 <= f u) -> t \in l -> f t <= sum l f.
 Proof.
 move=> p; elim: l => //= u l IH; rewrite inE => /orP[/eqP->|/IH le].
@@ -69,10 +66,6 @@ Lemma sum_at (T : eqType) (l : seq T) (f : T -> R) t :
 Proof.
 move=> un inl; rewrite sumE (bigD1_seq t) //= eqxx big1 ?addr0 // => u /negbTE -> //.
 Qed.
-
-Lemma sum_not_at (T : eqType) (l : seq T) (f : T -> R) t :
-  t \notin l -> sum l (fun u => if u == t then f u else 0) = 0.
-Proof. by move=> no; rewrite -[RHS](sum0 l); apply: eq_sum_in => u il; case: eqP => // ut; move: no; rewrite -ut il. Qed.
 
 Lemma eq0_term (T : eqType) (l : seq T) (f : T -> R) t :
   (forall u, 0 <= f u) -> sum l f = 0 -> t \in l -> f t = 0.
@@ -89,9 +82,9 @@ rewrite /=; congr (_ + _); move: (runs d) => rs; elim: voc => //= z l IH.
 by rewrite sum_cat IH sum_map.
 Qed.
 
-Lemma runs_nil d (g : seq A -> R) : g [::] = 0 -> sum (runs d) g = if d is e.+1 then
-   sum voc (fun z => sum (runs e) (fun x => g (z :: x))) else 0.
-Proof. by case: d => [|d] E; rewrite ?sum_runs /= E add0r. Qed.
+Lemma sum_chains d (g : seq A -> R) :
+  sum (chains voc d.+1) g = sum voc (fun z => sum (chains voc d) (fun x => g (z :: x))).
+Proof. by rewrite /=; move: (chains voc d) => rs; elim: voc => //= z l IH; rewrite sum_cat IH sum_map. Qed.
 
 Lemma runs_more d e (g : seq A -> R) : (forall x, 0 <= g x) -> (d <= e)%N -> sum (runs d) g <= sum (runs e) g.
 Proof.

@@ -12,7 +12,8 @@ Local Open Scope ring_scope.
 Definition bits : seq bool := [:: false; true].
 
 (* Texts of n tokens, k drafts a call, cost 1 *)
-Definition texts (A : eqType) (p q : model frac_realFieldType A) (k : seq A -> nat) (n : nat) : problem frac_realFieldType A :=
+Definition texts (A : eqType) (p q : model frac_realFieldType A) (k : seq A -> nat) (n : nat) : problem
+  frac_realFieldType A :=
   Problem p q k (fun=> 1) (fun w => n <= size w)%N n.
 
 (* p = (1/3, 2/3), q = (2/3, 1/3), two drafts a call, texts of four tokens *)
@@ -33,7 +34,8 @@ Lemma token_accepted : mean_accepted (token toy) = frac 10 9. Proof. by apply/eq
 
 (* The algorithm of block verification, run as a policy on texts of two tokens *)
 Definition short_toy := texts third two_thirds (fun=> 2%N) 2.
-Lemma block_run : expected_cost short_toy (@block_policy _ _ bits short_toy 2) = value bits short_toy (block short_toy) [::].
+Lemma block_run : expected_cost short_toy (@block_policy _ _ bits short_toy 2) = value bits short_toy (block
+  short_toy) [::].
 Proof. by apply/eqP; vm_compute. Qed.
 
 Lemma short_calls : value bits short_toy (block short_toy) [::] = frac 4 3. Proof. by apply/eqP; vm_compute. Qed.

@@ -60,14 +60,16 @@ Qed.
 (* (ii) *)
 Lemma one_callE (t f : seq A -> R) w : t [::] = 1 ->
   one_call voc P t f w =
-    cost P w + f w - sum (runs (k w)) (fun x => t x * (f (w ++ x) - sum voc (fun z => p (w ++ x) z * f (rcons (w ++ x) z)))).
+    cost P w + f w - sum (runs (k w)) (fun x => t x * (f (w ++ x) - sum voc (fun z => p (w ++ x) z * f (rcons (w ++
+      x) z)))).
 Proof.
 move=> t1; rewrite /one_call.
 have -> : sum (runs (k w)) (fun x => sum voc (fun z => stop P t w x z * f (w ++ rcons x z))) =
   sum (runs (k w)) (fun x => t x * sum voc (fun z => p (w ++ x) z * f (rcons (w ++ x) z))) -
   sum (runs (k w)) (fun x => if (size x < k w)%N then sum voc (fun z => t (rcons x z) * f (w ++ rcons x z)) else 0).
   rewrite -sumB; apply: eq_sum => x.
-  rewrite -sumM [X in _ - X](_ : _ = sum voc (fun z => (if (size x < k w)%N then t (rcons x z) else 0) * f (w ++ rcons x z))).
+  rewrite -sumM [X in _ - X](_ : _ = sum voc (fun z => (if (size x < k w)%N then t (rcons x z) else 0) * f (w ++
+    rcons x z))).
     by rewrite -sumB; apply: eq_sum => z; rewrite /stop rcons_cat; by_ring R.
   by case: ifP => // _; rewrite -[LHS](sum0 R voc); apply: eq_sum => z; rewrite mul0r.
 rewrite (sum_longer voc (k w) (fun x => t x * f (w ++ x))) t1 cats0 mul1r.

@@ -1,7 +1,8 @@
 (* A wrong variant of each theorem, refuted by a counterexample that is computed. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith QArith Qcanon.
-From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms Toys.
+From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms
+  Toys.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -24,18 +25,12 @@ Proof. by case=> un all; split=> [z|]; [rewrite /sure; case: eqP | exact: (sum_a
 
 Lemma fair_pmf : pmf bits fair. Proof. by split=> [z|]; [| apply/eqP; vm_compute]. Qed.
 
-Lemma texts_proper (A : eqType) (voc : seq A) (p q : model Q A) k n : (forall w, pmf voc (p w)) -> (forall w, pmf voc (q w)) ->
+Lemma texts_proper (A : eqType) (voc : seq A) (p q : model Q A) k n : (forall w, pmf voc (p w)) -> (forall w, pmf voc
+  (q w)) ->
   proper voc (texts p q k n).
 Proof.
 move=> P0 Q0; split=> //= w z le.
 by rewrite size_rcons (leq_trans le).
-Qed.
-
-Lemma texts_steady (A : eqType) (voc : seq A) (p q : model Q A) k n : (forall w, pmf voc (q w)) -> steady voc (texts p q (fun=> k) n).
-Proof.
-move=> Q0; split=> /= [w z _|w _]; first exact: leq_pred.
-have [q0 q1] := Q0 w; rewrite -[X in _ <= X]q1; apply: le_sum => z.
-by case: ifP; rewrite ?mulr1 ?mulr0.
 Qed.
 
 (* A1 without the draft's marginal: a rule that draws its drafts from the target accepts all of them. *)
@@ -61,7 +56,8 @@ Theorem not_iid : ~ (forall l : seq Q, acceptances l ->
   let mean := 1 - refused l / (size l)%:R in expected_calls 1 l <= (size l)%:R / (1 + mean) + frac 1 2).
 Proof. by move/(_ clustered isT); vm_compute. Qed.
 
-(* B7 with any number of drafts by text (B7/lengths-free): p = q, k = 1, 2, 0, 0. A first call that accepts nothing saves
+(* B7 with any number of drafts by text (B7/lengths-free): p = q, k = 1, 2, 0, 0. A first call that accepts nothing
+  saves
    a call. *)
 Definition lengths (w : seq unit) : nat := nth 0%N [:: 1; 2; 0; 0]%N (size w).
 Definition one_token : model Q _ := sure (fun _ : seq unit => tt).
@@ -138,7 +134,8 @@ Fixpoint finally (A : eqType) (P : problem Q A) (C : calls A) n (pi : policy Q C
     else sum (results C) (fun o => pi h o * finally P m pi (rcons h o) v)
   else (if take (size v) (so_far h) == v then 1 else 0).
 
-Theorem not_without_freshness : ~ (forall (A : eqType) (voc : seq A) (p q : model Q A) (k n : nat) (C : calls A) (pi : policy Q C),
+Theorem not_without_freshness : ~ (forall (A : eqType) (voc : seq A) (p q : model Q A) (k n : nat) (C : calls A) (pi
+  : policy Q C),
   let P := texts p q (fun=> k) n in
   vocabulary voc -> proper voc P ->
   (forall h o, 0 <= pi h o) ->
@@ -167,7 +164,8 @@ have whole v : v \in chains bits 3 -> finally coin 3 luck [::] v = prob coin_p [
 by move/(_ law0 size0 draft0 whole); vm_compute.
 Qed.
 
-(* The path theorem with one survival for both rules: block verification accepts more than token verification at 0, 1. *)
+(* The path theorem with one survival for both rules: block verification accepts more than token verification at 0,
+  1. *)
 Theorem not_one_survival : ~ (forall (A : eqType) (voc : seq A) (P : problem Q A) (w x : seq A),
   vocabulary voc -> proper voc P -> (size x <= drafts P w)%N -> block P w x = token P w x).
 Proof.

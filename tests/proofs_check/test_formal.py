@@ -11,6 +11,10 @@ from itertools import product
 import pytest
 
 from proofs_check.evidence.formal import SOURCES, ask, files, missing
+from proofs_check.run.ledger import ledger
+from proofs_check.run.report import Report, formal_line
+from proofs_check.run.verify import keys_of
+from proofs_check.statement.findings import Effort
 from proofs_check.twins.block_values import (
     MassesOf,
     Prefix,
@@ -21,6 +25,7 @@ from proofs_check.twins.block_values import (
     texts,
     token_masses,
 )
+from spectheory.cli import main
 
 needs_coq = pytest.mark.skipif(bool(missing()), reason=missing() or "Coq is here")
 
@@ -104,6 +109,21 @@ def test_the_definitions_in_coq_are_those_of_the_enumeration(seed: int, tokens: 
     assert computed == expected
     other, _ = drawn(seed + 100, tokens, length + k + 1)
     assert computed != enumerated(texts(p.__getitem__, other.__getitem__, k, length), length), "another draft"
+
+
+def test_without_coq_these_checks_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = list(ledger().values())
+    proofs = sum(each.kind == "formal" for entry in entries for each in entry.evidence)
+    for module in ("evidence.formal", "run.verify", "run.report"):
+        monkeypatch.setattr(f"proofs_check.{module}.missing", lambda: "coqc is not installed")
+    keys = keys_of(entries)
+    assert len(keys) == sum(len(entry.evidence) for entry in entries) - proofs
+    said = formal_line(Report(entries, keys, (), Effort(), 0.0))
+    assert said == f"Formal: not run here, coqc is not installed; {proofs} checks left out"
+    assert main(["verify", "--evidence", "formal"]) == 2
+    assert "coqc is not installed; apt-get install coq" in " ".join(capsys.readouterr().err.split())
 
 
 def test_no_file_has_a_gap_and_every_file_is_listed() -> None:

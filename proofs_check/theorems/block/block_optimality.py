@@ -542,8 +542,9 @@ B7_LONGER = Entry(
             wrong=Claim("token verification's obey that too", partial(own_family, token_masses, raced)),
         ),
         proved_in_coq(
-            "longer chains cost no calls, for all masses with s(w, zx) <= c(z) s(wz, x) and sum c <= 1",
-            ("B7_longer",),
+            "longer chains cost no calls, under block and token verification and for all masses with "
+            "s(w, zx) <= c(z) s(wz, x) and sum c <= 1; D is 0 or more under token verification too",
+            ("B7_longer", "B7_longer_block", "B7_longer_token", "B7_saving_token"),
             wrong=("for every rule that decides position by position", "not_by_depth"),
         ),
     ),
