@@ -29,7 +29,7 @@ from spectheory.cli import main
 
 needs_coq = pytest.mark.skipif(bool(missing()), reason=missing() or "Coq is here")
 
-Tables = tuple[dict[Prefix, list[Fraction]], dict[Prefix, list[Fraction]]]
+Table = dict[Prefix, tuple[Fraction, ...]]
 
 PRELUDE = """\
 From Coq Require Import ZArith QArith Qcanon.
@@ -42,19 +42,19 @@ Open Scope Z_scope.
 """A model from a table of its pmfs by text, after which there is nothing."""
 
 
-def drawn(seed: int, tokens: int, length: int) -> Tables:
+def drawn(seed: int, tokens: int, length: int) -> tuple[Table, Table]:
     """Random pmfs of target and draft after every text of fewer tokens, zeros included."""
     rng = random.Random(seed)
 
-    def pmf() -> list[Fraction]:
+    def pmf() -> tuple[Fraction, ...]:
         weights = [rng.choice((0, 1, 1, 2, 3)) for _ in range(tokens - 1)] + [1]
-        return [Fraction(each, sum(weights)) for each in weights]
+        return tuple(Fraction(each, sum(weights)) for each in weights)
 
     every = [text for n in range(length) for text in product(range(tokens), repeat=n)]
     return {text: pmf() for text in every}, {text: pmf() for text in every}
 
 
-def written(table: dict[Prefix, list[Fraction]]) -> str:
+def written(table: Table) -> str:
     """A table of pmfs as Coq reads it."""
     rows = (
         f"([:: {'; '.join(f'{z}%nat' for z in text)}], "

@@ -387,14 +387,14 @@ EVIDENCE = (
     ),
 )
 
-TOKEN = ("token_is_lossless_call", "token_survival", "token_along_text", "token_calls_along")
-BLOCK = ("block_is_lossless", "block_survival", "block_along_text", "block_calls_along")
+OF_TOKEN = ("token_is_lossless_call", "token_survival", "token_along_text", "token_calls_along")
+OF_BLOCK = ("block_is_lossless", "block_survival", "block_along_text", "block_calls_along")
 FORMAL = proved_in_coq(
     "given the text, any lossless fresh call accepts the drafts x with probability s(x)/P(x); s is prod min(p, q) for "
     "token verification, and block verification's recursion for block verification, run as algorithms; along a text "
     "of positive probability that is prod min(1, rho), and the least product of the first ratios, at most 1; the "
     "recursion C(n) has the mean V over the target's texts",
-    ("path_theorem", *TOKEN, *BLOCK),
+    ("path_theorem", *OF_TOKEN, *OF_BLOCK),
     wrong=("both rules have the same survival", "not_one_survival"),
 )
 
