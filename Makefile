@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 HEADS := $(VENV)-heads
 OUT ?= predict-out
 
-.PHONY: predict test evidence docs paper benchmarks dist lowest clean
+.PHONY: predict test evidence formal docs paper benchmarks dist lowest clean
 
 predict: $(VENV)/.models
 	@echo "The built-in pair, offline. Step 1: latencies. Step 2: prompts, with a first answer after a quarter of them."
@@ -22,6 +22,13 @@ test: $(VENV)/.test
 
 evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser $(VENV)/.prometheus
 	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
+
+# The proofs in Coq: every file is compiled, every theorem asked for its axioms, the definitions compared with the
+# enumeration in fractions. Where there is no Coq, Debian's is installed (as root).
+formal: $(VENV)/.test
+	command -v coqc || (apt-get update -qq && apt-get install -y -qq --no-install-recommends coq libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra)
+	$(BIN)/spectheory verify --evidence formal
+	$(BIN)/pytest -q -m '' tests/proofs_check/test_formal.py
 
 # The site, in docs/_build/html: warnings are errors, notebooks are run, links between pages must lead somewhere.
 docs: $(VENV)/.docs

@@ -46,6 +46,7 @@ from proofs_check.evidence.entries import (
     searched,
     solved,
 )
+from proofs_check.evidence.formal import proved_in_coq, refuted_in_coq
 from proofs_check.evidence.search import Space, pair_space, rational, softmax
 from proofs_check.evidence.simulated import (
     LACKING,

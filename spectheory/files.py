@@ -21,6 +21,11 @@ _FIRST = 1 << 16
 """Bytes that are checked before the rest is read."""
 
 
+def cache_folder() -> Path:
+    """Where measurements of unnamed folders and compiled proofs are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
+
+
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
     """The text of a file; an ``OSError`` if it has more than `most` bytes, or zero bytes in the first block
     (``/dev/zero``).

@@ -127,11 +127,13 @@ def _section(entry: Entry) -> Iterator[str]:
 
 
 def _evidence(evidence: Evidence, *, refuted: bool) -> Iterator[str]:
-    yield f"- **{WORDS[evidence.kind]}**: {_sentence(_code(evidence.says))}"
+    formal = evidence.kind == "formal"
+    where = " [Statements and definitions](../formal.md)." if formal else ""
+    yield f"- **{WORDS[evidence.kind]}**: {_sentence(_code(evidence.says))}{where}"
     if len(evidence.steps) > 1:
         for number, step in enumerate(evidence.steps, start=1):
             yield f"  {number}. {_code(step.says)} *[{step.how}]*"
-    if refuted:
+    if refuted and not formal:  # pages do not need Coq
         yield f"  - Counterexample: `{evidence.check(Effort()).at}`."
         yield f"  - Similar and true, accepted by the same check: {_sentence(_code(evidence.control.says))}"
 

@@ -33,7 +33,7 @@ def fingerprint() -> str:
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         for root in sorted(spec.submodule_search_locations or []) if spec else []:
-            for path in sorted(Path(root).rglob("*.py")):
+            for path in sorted([*Path(root).rglob("*.py"), *Path(root).rglob("*.v")]):
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.formal import missing
 from proofs_check.evidence.symbolic import Step, in_parts, parts
 from proofs_check.run.verify import Checked, Key, Outcome
 from proofs_check.statement.findings import KINDS, Effort, Finding
@@ -19,9 +20,16 @@ WORSE: tuple[Outcome, ...] = ("failed", "undecided", "refuted", "proved", "holds
 
 STYLES = {"failed": "bold red", "undecided": "bold yellow", "unfinished": "yellow"}
 
-LETTERS = {"symbolic": "P", "exact": "E", "certified": "C", "search": "S", "simulation": "M"}
+LETTERS = {"formal": "F", "symbolic": "P", "exact": "E", "certified": "C", "search": "S", "simulation": "M"}
 
-WORDS = {"symbolic": "proof", "exact": "exact", "certified": "certified", "search": "search", "simulation": "simulated"}
+WORDS = {
+    "formal": "formal",
+    "symbolic": "proof",
+    "exact": "exact",
+    "certified": "certified",
+    "search": "search",
+    "simulation": "simulated",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,12 @@ def steps_line(report: Report) -> str:
     return f"Steps of the proofs: {in_parts(counted)}" if any(counted.values()) else ""
 
 
+def formal_line(report: Report) -> str:
+    """What was left out of a run for want of Coq; empty if nothing was."""
+    proofs = sum(each.kind == "formal" for entry in report.entries for each in entry.evidence)
+    return f"Formal: not run here, {missing()}; {proofs} checks left out" if proofs and missing() else ""
+
+
 def _steps(report: Report) -> list[Step]:
     """The steps of the proofs that ran."""
     entries = {entry.id: entry for entry in report.entries}
@@ -83,7 +97,8 @@ LONGEST_CASE = 160
 def statements_table(report: Report) -> Table:
     """A row for each statement."""
     table = _table(
-        "Cases judged as P proof (steps that carry the argument), E exact, C certified, S search, M simulated"
+        "Cases judged as F formal (theorems in Coq), P proof (steps that carry the argument), E exact, C certified, "
+        "S search, M simulated"
     )
     for name in ("id", "statement", "status", "evidence", "tightest"):
         table.add_column(name)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proofs_check.evidence.entries import Entry, Evidence
+from proofs_check.evidence.formal import missing
 from proofs_check.run import PRELOADED
 from proofs_check.run.ledger import ledger
 from proofs_check.statement.findings import Effort, Finding, Kind
@@ -55,7 +56,7 @@ class Checked:
             return "undecided"
         if self.expected == "refuted":
             return "refuted"
-        return "proved" if self.kind == "symbolic" else "holds"
+        return "proved" if self.kind in ("formal", "symbolic") else "holds"
 
     @property
     def trouble(self) -> str:
@@ -90,8 +91,14 @@ def check_one(key: Key, effort: Effort) -> Checked:
 
 
 def keys_of(entries: Iterable[Entry], kind: Kind | None = None) -> list[Key]:
-    """The checks of some entries, of one kind or of all."""
-    return [(e.id, i) for e in entries for i, evidence in enumerate(e.evidence) if kind in (None, evidence.kind)]
+    """The checks of some entries, of one kind or of all; those in Coq where it is installed."""
+    left_out = "formal" if missing() else None
+    return [
+        (entry.id, i)
+        for entry in entries
+        for i, evidence in enumerate(entry.evidence)
+        if kind in (None, evidence.kind) and evidence.kind != left_out
+    ]
 
 
 def evidence_of(key: Key) -> Evidence:

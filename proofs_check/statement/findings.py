@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 from spectheory.errors import SettingError
 
 Status = Literal["held", "refuted", "undecided"]
-Kind = Literal["symbolic", "exact", "certified", "search", "simulation"]
+Kind = Literal["formal", "symbolic", "exact", "certified", "search", "simulation"]
 
-KINDS: tuple[Kind, ...] = ("symbolic", "exact", "certified", "search", "simulation")
+KINDS: tuple[Kind, ...] = ("formal", "symbolic", "exact", "certified", "search", "simulation")
 """Kinds of evidence, the strongest first."""
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
@@ -126,11 +125,6 @@ def _table(values: Any) -> NDArray[Any]:
     if not all(type(entry) in (int, float) for row in rows for entry in row):
         raise ValueError("an entry is no number")
     return np.asarray(values, dtype=np.float64)
-
-
-def cache_folder() -> Path:
-    """Where measurements of unnamed folders are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
 
 
 def checked_rules(names: list[str] | None, *, lossy: bool = False) -> list[str] | None:

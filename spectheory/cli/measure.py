@@ -18,7 +18,7 @@ from rich.text import Text
 
 from spectheory.checks import in_range
 from spectheory.cli.console import answers, ready_folder, remark, remarks
-from spectheory.cli.inputs import cache_folder, read_latencies, remark_slower
+from spectheory.cli.inputs import read_latencies, remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, runner_of, settings_of
 from spectheory.cli.options import (
     LATENCY_FILE,
@@ -34,7 +34,7 @@ from spectheory.cli.progress import Bar, progress, working
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.files import sole_writer
+from spectheory.files import cache_folder, sole_writer
 from spectheory.intervals import Interval
 from spectheory.measure import (
     AssistedComparison,

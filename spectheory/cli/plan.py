@@ -14,7 +14,6 @@ from spectheory.checks import in_range
 from spectheory.cli.answer import print_json, ready_page, show
 from spectheory.cli.console import ready_folder, remark
 from spectheory.cli.inputs import (
-    cache_folder,
     checked_rules,
     in_commands,
     read_latencies,
@@ -45,7 +44,7 @@ from spectheory.deployment.exports import Acceptance, counted_acceptance, export
 from spectheory.deployment.served import TimedServer, acceptance_of_server, plan_server
 from spectheory.deployment.stale_draft import staleness, step_of
 from spectheory.errors import FOREIGN, SettingError, reason_of
-from spectheory.files import read_text
+from spectheory.files import cache_folder, read_text
 from spectheory.pages.deployment import deployment_parts, served_charts
 from spectheory.pairs import PREFIX, resolve
 from spectheory.plots.deployment import write_plan

@@ -67,6 +67,11 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
                 remedy="leave --evidence out",
             )
     keys = keys_of(entries, kind)
+    if kind == "formal" and not keys:
+        from proofs_check.evidence.formal import missing
+
+        packages = "coq libcoq-mathcomp-ssreflect libcoq-mathcomp-algebra"
+        raise SettingError(f"--evidence is {kind!r}", limit=missing(), remedy=f"apt-get install {packages}")
     record = ready_folder(question.out) / RECORD if question.out else None
     began = time.perf_counter()
     checks: list[Checked] = []
@@ -110,7 +115,7 @@ def _collect(path: Path | None, effort: Effort, keys: list[Key], count: int, che
 
 
 def _show(report: Report, question: VerifyOptions) -> None:
-    from proofs_check.run.report import as_dict, checks_table, facts, statements_table, steps_line
+    from proofs_check.run.report import as_dict, checks_table, facts, formal_line, statements_table, steps_line
 
     if question.json:
         print_json(as_dict(report), default=str)
@@ -124,8 +129,9 @@ def _show(report: Report, question: VerifyOptions) -> None:
     else:
         answers.print(statements_table(report))
     answers.print(report.headline, style="bold", highlight=False)
-    if steps := steps_line(report):
-        answers.print(steps, highlight=False)
+    for line in (steps_line(report), formal_line(report)):
+        if line:
+            answers.print(line, highlight=False)
     for each in report.checks:
         if each.trouble:
             answers.print(f"{each.id}, {each.kind}: {each.outcome}: {each.trouble}", highlight=False, markup=False)

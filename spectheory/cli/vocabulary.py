@@ -371,7 +371,7 @@ ENGINE_DTYPE = option(
 
 PAPER = option("--paper", "KEY", STATEMENTS, "Statements of one paper, such as kobus2025.")
 EVIDENCE = option(
-    "--evidence", "KIND", STATEMENTS, "One kind of evidence: symbolic, exact, certified, search or simulation."
+    "--evidence", "KIND", STATEMENTS, "One kind of evidence: formal, symbolic, exact, certified, search or simulation."
 )
 CLAIM = option("--claim", "FILE", STATEMENTS, "Python file with claims of your own, tried instead of the ledger.")
 

@@ -108,7 +108,7 @@ def test_every_statement_has_an_entry() -> None:
 def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> None:
     have = {evidence.kind for evidence in entry.evidence}
     assert have, "an entry without evidence"
-    for kind in KINDS[:4]:
+    for kind in KINDS[1:5]:  # a proof in Coq is no duty
         assert (kind in have) != (kind in entry.without), f"{kind}: evidence, or the reason why there is none"
     assert all(reason.strip() for reason in entry.without.values())
     if entry.id in PROVED:

@@ -381,6 +381,11 @@ B7_LENGTHS_FREE = Entry(
             over="numbers of drafts from 0 to 2 by position; the shortest text first",
             true=Claim("none does", fewest, FALL_BY_ONE),
         ),
+        refuted_in_coq(
+            "k = 1, 2, 0, 0 and p = q on texts of four tokens",
+            "not_any_lengths",
+            true=("k(wz) >= k(w) - 1 given, V is least", ("B7_optimal",)),
+        ),
     ),
 )
 
@@ -399,6 +404,11 @@ B7_NOT_FRESH = Entry(
             gadgets((0,), (1,)),
             over=BY_GADGET,
             true=Claim("none whose every call is fresh does", partial(stale, True)),
+        ),
+        refuted_in_coq(
+            "the second token repeats whether the first draft was right",
+            "not_without_freshness",
+            true=("policies whose calls are fresh need V or more", ("B7_optimal",)),
         ),
     ),
 )
@@ -426,6 +436,11 @@ B7_BY_DEPTH = Entry(
             lambda _: [{"text": (0, 0, 0, 0, 1, 0), "k": 3}],
             over="at that text",
             true=Claim("it is where every depth accepts 0 alone", partial(free_token, None)),
+        ),
+        refuted_in_coq(
+            "a first draft that must be 0, any later one",
+            "not_by_depth",
+            true=("rules that decide in the same way at every depth", ("B7_longer",)),
         ),
     ),
 )

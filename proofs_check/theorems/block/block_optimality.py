@@ -350,6 +350,8 @@ def raced(p: Any, q: Any) -> tuple[Any, ...]:
     return tuple(joint.get((x, x), Fraction(0)) for x in range(len(p)))
 
 
+ATTAINED = ("block_is_lossless", "B7_attained")
+
 B7 = Entry(
     id="B7",
     title="Block verification is optimal over a whole decoding",
@@ -455,6 +457,12 @@ B7 = Entry(
             wrong=FEWER,
             trials=(4_000, 40_000),
         ),
+        proved_in_coq(
+            "(i) to (v): every policy with coins and a memory of all results, over any finite vocabulary; block "
+            "verification, run as an algorithm, is one and attains V",
+            ("B7_masses", "B7_cost", "B7_renewal", "B7_shift", "B7_saving", "B7_optimal", *ATTAINED),
+            wrong=("policies whose whole text alone has the target's law", "not_without_freshness"),
+        ),
     ),
     calculators=("spectheory.verification.BlockVerification", "spectheory.prediction.paths.calls_of_texts"),
 )
@@ -479,6 +487,11 @@ B7_REGRET = Entry(
             whole,
             over="random models, texts of 2 and 3 tokens, calls counted on every run of drafts and coins",
             wrong=Claim("V minus the losses", partial(decoded, FRESH, -1)),
+        ),
+        proved_in_coq(
+            "expected cost of every policy is V plus its losses, and no loss is negative",
+            ("B7_regret", "B7_no_negative_loss"),
+            wrong=("with any number of drafts by text", "not_any_lengths"),
         ),
     ),
     without={
@@ -528,6 +541,12 @@ B7_LONGER = Entry(
             over=ANY_ORDER,
             wrong=Claim("token verification's obey that too", partial(own_family, token_masses, raced)),
         ),
+        proved_in_coq(
+            "longer chains cost no calls, under block and token verification and for all masses with "
+            "s(w, zx) <= c(z) s(wz, x) and sum c <= 1; D is 0 or more under token verification too",
+            ("B7_longer", "B7_longer_block", "B7_longer_token", "B7_saving_token"),
+            wrong=("for every rule that decides position by position", "not_by_depth"),
+        ),
     ),
     without={**ENUMERATED, "simulation": "the figure *block* counts calls over k"},
 )
@@ -555,6 +574,11 @@ B7_LENGTHS = Entry(
             Claim("costs by text: the same", partial(optimal_by_text, block_masses)),
             priced(5),
             wrong=Claim("token verification is optimal", partial(optimal_by_text, token_masses)),
+        ),
+        proved_in_coq(
+            "V is least, and 0 <= D <= c(w), for drafts k(w) and costs c(w) by text",
+            ("B7_saving", "B7_optimal"),
+            wrong=("with any number of drafts by text", "not_any_lengths"),
         ),
     ),
     without={**ENUMERATED, "simulation": "simulators have one number of drafts"},

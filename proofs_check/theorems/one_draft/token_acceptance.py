@@ -195,5 +195,11 @@ A1 = Entry(
                 instead(stated("A1"), lambda pair, _: RaceVerification().acceptance(pair["target"], pair["draft"])),
             ),
         ),
+        proved_in_coq(
+            "token verification has both marginals, accepts sum min(p, q), and no rule accepts more, over any finite "
+            "vocabulary",
+            ("A1_lossless", "A1_acceptance", "A1_most"),
+            wrong=("no rule accepts more, whatever its drafts are drawn from", "not_without_the_draft"),
+        ),
     ),
 )

@@ -387,6 +387,17 @@ EVIDENCE = (
     ),
 )
 
+OF_TOKEN = ("token_is_lossless_call", "token_survival", "token_along_text", "token_calls_along")
+OF_BLOCK = ("block_is_lossless", "block_survival", "block_along_text", "block_calls_along")
+FORMAL = proved_in_coq(
+    "given the text, any lossless fresh call accepts the drafts x with probability s(x)/P(x); s is prod min(p, q) for "
+    "token verification, and block verification's recursion for block verification, run as algorithms; along a text "
+    "of positive probability that is prod min(1, rho), and the least product of the first ratios, at most 1; the "
+    "recursion C(n) has the mean V over the target's texts",
+    ("path_theorem", *OF_TOKEN, *OF_BLOCK),
+    wrong=("both rules have the same survival", "not_one_survival"),
+)
+
 P7 = Entry(
     id="§7",
     title="The path theorem: calls from the text alone",
@@ -408,7 +419,7 @@ P7 = Entry(
         "the number of drafts does not depend on what earlier calls accepted",
         "text after a call is drawn afresh, or from noise of its own at each position (races)",
     ),
-    evidence=(*EVIDENCE, *CALLS),
+    evidence=(*EVIDENCE, *CALLS, FORMAL),
     calculators=(
         *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
         *(f"spectheory.{name}" for name in ("predict", "plan", "rules", "tree", "judge", "compare", "gate", "noise")),

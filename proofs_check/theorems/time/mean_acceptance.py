@@ -165,5 +165,10 @@ C6 = Entry(
                 ),
             ),
         ),
+        proved_in_coq(
+            "N <= (k+1) C, N(1-a) <= C and (k+1) C <= N + k N(1-a) + k, C the expected calls of any text",
+            ("C6_least", "C6_most", "C6_full"),
+            wrong=("the i.i.d. formula bounds calls from above", "not_iid"),
+        ),
     ),
 )

@@ -1,0 +1,220 @@
+(* What is proved, in one file: each statement in full, from Definitions.v alone; the proofs are in the other files.
+   `Print Assumptions` after each shows that it rests on no axiom. *)
+From mathcomp Require Import all_ssreflect all_algebra.
+From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Ratios Along Optimality Algorithms.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Import GRing.Theory Num.Theory Order.TTheory.
+Local Open Scope ring_scope.
+
+(* A1: one draft token *)
+Section A1.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (p q : A -> R).
+Hypotheses (all_tokens : vocabulary voc) (p_pmf : pmf voc p) (q_pmf : pmf voc q).
+
+(* Token verification outputs the target's law, draws its draft from q and outputs what it accepts. *)
+Theorem A1_lossless : lossless_once voc p q (token_call voc p q).
+Proof. exact: token_is_lossless. Qed.
+
+(* It accepts with probability sum min(p, q). *)
+Theorem A1_acceptance : token_accepts voc p q = overlap voc p q.
+Proof. exact: token_acceptance. Qed.
+
+(* No rule accepts more. *)
+Theorem A1_most law : lossless_once voc p q law -> sum voc (fun x => law x x true) <= overlap voc p q.
+Proof. exact: no_rule_accepts_more. Qed.
+End A1.
+
+(* C6: N the tokens of the text, refused = N (1 - mean acceptance) *)
+Section C6.
+Variables (R : realFieldType) (k : nat) (l : seq R).
+Hypothesis ok : all (fun a => 0 <= a <= 1) l.
+
+(* At least (k + 1)/(1 + k (1 - a)) tokens a call, up to an end term of k/(k + 1) calls *)
+Theorem C6_least : expected_calls k l * k.+1%:R <= (size l)%:R + k%:R * refused l + k%:R.
+Proof. exact: other_calls_are_full. Qed.
+
+(* At most 1/(1 - a) tokens a call *)
+Theorem C6_most : refused l <= expected_calls k l.
+Proof. exact: refusals_end_calls. Qed.
+
+(* At most k + 1 tokens a call *)
+Theorem C6_full : (size l)%:R <= expected_calls k l * k.+1%:R.
+Proof. exact: calls_are_long. Qed.
+End C6.
+
+(* B7 and the path theorem. A policy's call may depend on all results before it, and on coins, which are part of a
+   result. `steady` holds for k drafts a call of cost 1. *)
+Section B7.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A).
+Hypotheses (all_tokens : vocabulary voc) (ok : proper voc P).
+
+Section OneCall.
+Variables (C : calls A) (w : seq A) (law : result C -> R).
+Hypothesis fresh : lossless P w law.
+
+(* (i) no lossless fresh call has more mass than block verification, *)
+Theorem B7_masses x : survives law x <= block P w x.
+Proof. exact: (survives_block all_tokens ok fresh). Qed.
+
+(* (ii) and its cost, with block verification afterwards, is V(w) and what it loses. *)
+Theorem B7_cost : ~~ ended P w ->
+  cost P w + sum (results C) (fun o => law o * value voc P (block P) (w ++ output o)) =
+  value voc P (block P) w + loss voc P law w.
+Proof.
+by move=> go; rewrite (after_call all_tokens fresh (value voc P (block P))) (call_loss ok (survives_start fresh) _ go).
+Qed.
+
+(* The path theorem: given that the text after w begins with xr, the call accepts the drafts x with probability
+   survives law x / P(x), whatever r. *)
+Theorem path_theorem x r :
+  sum (results C) (fun o => if (size x <= accepted o)%N then law o * begins P w (output o) (x ++ r) else 0) =
+  survives law x * prob (target P) (w ++ x) r.
+Proof. exact: (path_survival fresh). Qed.
+End OneCall.
+
+(* The renewal identity *)
+Theorem B7_renewal w : ~~ ended P w ->
+  sum (runs voc (drafts P w)) (fun x => block P w x * saving voc P (block P) (w ++ x)) = cost P w.
+Proof. by move=> go; apply: (renewal ok (s := block P)). Qed.
+
+(* (iii) *)
+Theorem B7_shift w z x : block P w (z :: x) <= draft P w z * block P (rcons w z) x.
+Proof. exact: (block_shift ok). Qed.
+
+Section Steady.
+Hypothesis even : steady voc P.
+
+(* (iv) *)
+Theorem B7_saving w : 0 <= saving voc P (block P) w <= cost P w.
+Proof. exact: (saving_between ok even w (block_shifts ok even)). Qed.
+
+(* (v) every policy has at least V expected calls. *)
+Theorem B7_optimal (C : calls A) (pi : policy R C) :
+  lossless_policy P pi -> value voc P (block P) [::] <= expected_cost P pi.
+Proof. exact: (block_is_optimal all_tokens ok even). Qed.
+End Steady.
+
+(* The regret *)
+Theorem B7_regret (C : calls A) (pi : policy R C) : lossless_policy P pi ->
+  expected_cost P pi = value voc P (block P) [::] + expected P pi (fun h => loss voc P (pi h) (so_far h)).
+Proof. exact: (regret all_tokens ok). Qed.
+
+Theorem B7_no_negative_loss (C : calls A) (pi : policy R C) h : steady voc P ->
+  lossless_policy P pi -> ~~ ended P (so_far h) -> 0 <= loss voc P (pi h) (so_far h).
+Proof. by move=> even fresh; apply: (loss_ge0 all_tokens ok even fresh). Qed.
+
+(* Block verification, run as an algorithm, is such a policy, and has V expected calls. *)
+Section Attained.
+Variable most : nat.
+Hypothesis k_most : forall w, (drafts P w <= most)%N.
+
+Theorem block_is_lossless : lossless_policy P (@block_policy R A voc P most).
+Proof. exact: (block_policy_lossless all_tokens ok k_most). Qed.
+
+Theorem B7_attained : expected_cost P (@block_policy R A voc P most) = value voc P (block P) [::].
+Proof. exact: (block_policy_attains all_tokens ok k_most). Qed.
+
+Theorem block_survival w x : (size x <= drafts P w)%N ->
+  survives (@block_law R A voc P most w (block P w)) x = block P w x.
+Proof.
+move=> short; apply: (block_law_survives all_tokens ok k_most) => //;
+  [exact: block_grows | exact: (block_ge0 ok) | exact: block_drafted].
+Qed.
+
+(* Token verification too is lossless and fresh, with the masses prod min(p, q). *)
+Theorem token_is_lossless_call w : lossless P w (@token_law R A voc P most w).
+Proof. exact: (token_law_lossless all_tokens ok k_most). Qed.
+
+Theorem token_survival w x : (size x <= drafts P w)%N -> survives (@token_law R A voc P most w) x = token P w x.
+Proof. exact: (token_law_survives all_tokens ok k_most). Qed.
+End Attained.
+End B7.
+
+(* Along a text of positive probability: token verification survives with prod min(1, rho), block verification with the
+   least product of the first ratios, 1 if none is less. *)
+Theorem token_along_text (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w x : proper voc P ->
+  prob (target P) w x != 0 -> token P w x / prob (target P) w x = product_of_ratios P w x.
+Proof. by move=> ok; apply: (token_ratios ok). Qed.
+
+Theorem block_along_text (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w x : proper voc P ->
+  prob (target P) w x != 0 -> block P w x / prob (target P) w x = running_least P 1 1 w x.
+Proof. by move=> ok; apply: (block_ratios ok). Qed.
+
+(* The recursion of calls along a text, C(w) = 1 + sum_i P(tau = i | text) C(w and i + 1 tokens), has the mean V over
+   texts drawn from the target. *)
+Section AlongTexts.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (most : nat).
+Hypotheses (ok : proper voc P) (k_most : forall w, (drafts P w <= most)%N).
+
+Theorem block_calls_along w : value voc P (block P) w =
+  sum (chains voc (longest P + most).+1) (fun v => prob (target P) w v * along P (block P) w v).
+Proof.
+apply: (along_texts ok) => // [v x|v x]; first exact: block_ge0 ok v x.
+by apply: (grows_text ok) => // y z; apply: block_grows.
+Qed.
+
+Theorem token_calls_along w : value voc P (token P) w =
+  sum (chains voc (longest P + most).+1) (fun v => prob (target P) w v * along P (token P) w v).
+Proof.
+apply: (along_texts ok) => // [v x|v x]; first exact: token_ge0 ok v x.
+by apply: (grows_text ok) => // y z; apply: (token_grows ok).
+Qed.
+End AlongTexts.
+
+(* Longer chains never need more calls. More drafts at every text, the rest as in P: *)
+Section Longer.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (more : seq A -> nat).
+Definition with_more := Problem (target P) (draft P) more (cost P) (ended P) (longest P).
+Hypotheses (ok : proper voc P) (ok_more : proper voc with_more) (even : steady voc with_more)
+  (longer : forall w, (drafts P w <= more w)%N).
+
+(* under any rule with masses s that do not depend on the number of drafts, and s(w, zx) <= c(z) s(wz, x) with shares c
+   that sum to at most 1 where a call costs 1 (`shifts` in Values.v), *)
+Theorem B7_longer (s : masses R A) (c : seq A -> A -> R) :
+  shifts voc with_more s c -> (forall w x z, s w (rcons x z) <= target P (w ++ x) z * s w x) ->
+  forall w, value voc with_more s w <= value voc P s w.
+Proof. by move=> sh grows w; apply: (longer_chains ok ok_more even longer sh grows). Qed.
+
+(* so under block verification and under token verification. *)
+Theorem B7_longer_block w : value voc with_more (block P) w <= value voc P (block P) w.
+Proof. by apply: B7_longer (block_shifts ok_more even) _ w => v x z; apply: block_grows. Qed.
+
+Theorem B7_longer_token w : value voc with_more (token P) w <= value voc P (token P) w.
+Proof. by apply: B7_longer (token_shifts ok_more even) _ w => v x z; apply: (token_grows ok). Qed.
+End Longer.
+
+(* A free token never costs calls under token verification either. *)
+Theorem B7_saving_token (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) w :
+  proper voc P -> steady voc P -> 0 <= saving voc P (token P) w <= cost P w.
+Proof. by move=> ok even; apply: (saving_between ok even w (token_shifts ok even)). Qed.
+
+Print Assumptions A1_lossless.
+Print Assumptions A1_acceptance.
+Print Assumptions A1_most.
+Print Assumptions C6_least.
+Print Assumptions C6_most.
+Print Assumptions C6_full.
+Print Assumptions B7_masses.
+Print Assumptions B7_cost.
+Print Assumptions path_theorem.
+Print Assumptions B7_renewal.
+Print Assumptions B7_shift.
+Print Assumptions B7_saving.
+Print Assumptions B7_optimal.
+Print Assumptions B7_regret.
+Print Assumptions B7_no_negative_loss.
+Print Assumptions block_is_lossless.
+Print Assumptions B7_attained.
+Print Assumptions block_survival.
+Print Assumptions token_is_lossless_call.
+Print Assumptions token_survival.
+Print Assumptions token_along_text.
+Print Assumptions block_along_text.
+Print Assumptions block_calls_along.
+Print Assumptions token_calls_along.
+Print Assumptions B7_longer.
+Print Assumptions B7_longer_block.
+Print Assumptions B7_longer_token.
+Print Assumptions B7_saving_token.
