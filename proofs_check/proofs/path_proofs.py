@@ -275,3 +275,41 @@ LENGTHS: tuple[Step, ...] = (
     ),
 )
 """Drafts and costs that depend on the text."""
+
+PRICED: tuple[Step, ...] = (
+    *LARGEST[:1],
+    valid(
+        "tau >= i+1 is part of that, m <= p M, and its drafts were drawn, which after x goes on with R(x): m <= Q R; "
+        "with M at most mu_i(x) = B, m <= min(p B, Q R), block verification's against the law of drafts that stop",
+        lambda m, M, B, p, Q, R: at_most(m, smaller(p * B, Q * R)),
+        lambda m, M, B, p, Q, R: [*shares(p), m <= p * M, m <= Q * R, M <= B],
+    ),
+    *COST[:2],
+    in_words(
+        "with c a drafted token: C = 1 + E V(z) + c sum Q R - sum s D, here with two runs of drafts",
+        lambda v, c, Q, R, S, T, s, t, D, E: (
+            (1 + c * (Q * R + S * T)) + (v - (s * D + t * E)),
+            1 + v - ((s * D + t * E) - c * (Q * R + S * T)),
+        ),
+    ),
+    valid(
+        "from w, r the probability that anything is drafted and R' = R/r afterwards: mu^w(zx) <= q(z) r mu^(wz)(x) "
+        "with the stops R', by induction over x: a <= q r m gives min(p a, q Q r R') <= q r min(p m, Q R')",
+        lambda a, p, q, Q, r, m, R: at_most(smaller(p * a, q * Q * r * R), q * r * smaller(p * m, Q * R)),
+        lambda a, p, q, Q, r, m, R: [*shares(p, q, Q, r, m, R), a <= q * r * m],
+    ),
+    valid(
+        "the stops R' are allowed at wz, where V is the least: D(wz) + sum mu^(wz) D - c sum Q R' = S <= 1, or 0 if wz "
+        "has ended. So from w calls save at most sum_z q(z) r S(z) - c r, and D(w) >= 1 - r (1 - c) >= min(c, 1), "
+        "here with two tokens",
+        lambda q, u, r, c, S, T: at_most(smaller(c, 1), 1 - (q * r * S + u * r * T - c * r)),
+        lambda q, u, r, c, S, T: [*shares(q, u, r), q + u <= 1, S <= 1, T <= 1],
+    ),
+    valid(
+        "a call that drafts nothing saves nothing, so the most that one saves, m, is 0 or more: D(w) = 1 - m <= 1",
+        lambda m: at_most(1 - m, 1),
+        lambda m: [m >= 0],
+    ),
+    *OPTIMAL[1:],
+)
+"""B10: masses under stops at a price, the shift, D between min(c, 1) and 1, every policy."""

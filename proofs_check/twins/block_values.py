@@ -31,7 +31,8 @@ ONE = Fraction(1)
 class Problem:
     """A text to decode: its target, the draft of the call after each text, drafts and cost of that call, its end.
 
-    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary.
+    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary. With a `price` of each
+    drafted token, a call may end its draft after any of them (B10).
     """
 
     target: Model
@@ -40,6 +41,7 @@ class Problem:
     ended: Callable[[Prefix], bool]
     tokens: int
     cost: Value = lambda _: ONE
+    price: Fraction | None = None
 
     def runs(self, length: int) -> Iterator[Prefix]:
         """Every run of so many tokens."""
@@ -60,6 +62,20 @@ def texts(target: Model, draft: Model, k: int, length: int, end: int | None = No
     return Problem(
         target, lambda _: draft, lambda _: k, lambda text: len(text) >= length or end in text, len(target(()))
     )
+
+
+def problem(target: Table, draft: Table, k: int, length: int, end: int | None) -> Problem:
+    """The decoding that a case describes."""
+    return texts(target.__getitem__, draft.__getitem__, k, length, end)
+
+
+def going_on(given: Problem) -> Iterator[Prefix]:
+    """Every text that has not ended, impossible ones too."""
+    layer: list[Prefix] = [()]
+    while layer:
+        layer = [text for text in layer if not given.ended(text)]
+        yield from layer
+        layer = [(*text, z) for text in layer for z in range(given.tokens)]
 
 
 # Masses
@@ -282,7 +298,9 @@ def _acts(
 ) -> dict[Prefix, list[int]]:
     """The unknowns of the call from a start, by output; drafts have the draft's law. Adds the starts it leads to."""
     text, outputs = start[0], defaultdict(list)
-    for path, share in draft_paths(problem.draft_from(text), text, problem.drafts(text)):
+    draft, most = problem.draft_from(text), problem.drafts(text)
+
+    def ending(path: Prefix) -> dict[int, float]:
         acts: dict[int, float] = {}
         for accepted, token in product(range(len(path) + 1), range(problem.tokens)):
             output = _cut(problem, text, (*path[:accepted], token))
@@ -293,7 +311,23 @@ def _acts(
             if goes_on:
                 programme.arriving[after].append(act)
                 waiting.add(after)
-        programme.share_of(start, acts, float(share))
+        return acts
+
+    if problem.price is None:
+        for path, share in draft_paths(draft, text, most):
+            programme.share_of(start, ending(path), float(share))
+        return outputs
+    drafting: dict[Prefix, int] = {}
+    for path in (path for i in range(most + 1) for path in problem.runs(i)):
+        here = ending(path)
+        if len(path) < most:
+            drafting[path] = programme.unknown(float(problem.price))
+            here[drafting[path]] = 1.0
+        if path:
+            here[drafting[path[:-1]]] = -float(draft(text + path[:-1])[path[-1]])
+            programme.rows.append((here, 0.0))
+        else:
+            programme.share_of(start, here, 1.0)
     return outputs
 
 

@@ -24,20 +24,6 @@ SMALL: Sizes = ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 1), (3, 2, 2))
 LONG: Sizes = ((2, 4, 1), (2, 4, 2), (2, 4, 3), (2, 5, 2), (3, 3, 1), (3, 3, 2))
 
 
-def problem(target: Table, draft: Table, k: int, length: int, end: int | None) -> Problem:
-    """The decoding that a case describes."""
-    return texts(target.__getitem__, draft.__getitem__, k, length, end)
-
-
-def going_on(given: Problem) -> Iterator[Prefix]:
-    """Every text that has not ended, impossible ones too."""
-    layer: list[Prefix] = [()]
-    while layer:
-        layer = [text for text in layer if not given.ended(text)]
-        yield from layer
-        layer = [(*text, z) for text in layer for z in range(given.tokens)]
-
-
 def ending(sizes: Sizes, rounds: int) -> Callable[[Effort], Iterator[Case]]:
     """Edges, then random models; every other one ends at the token 0 too."""
 
