@@ -205,11 +205,16 @@ OPTIMAL: tuple[Step, ...] = (
         lambda v, s, t, m, n, D, E: at_most(1 + v - (m * D + n * E), 1 + v - (s * D + t * E)),
         lambda v, s, t, m, n, D, E: [s >= 0, t >= 0, s <= m, t <= n, D >= 0, E >= 0],
     ),
+    same(
+        "a policy: a call starts after w with probability v(w), and given that has some s and a. As v(wy) gathers v(w) "
+        "a(y), calls that cost e and f have sum v e - V = sum over w of v(w) (C_s(w) - V(w)), here with v(w) = 1 and "
+        "one output of it, which ends",
+        lambda a, e, f, U, W: ((e + a * f) - W, (e + a * U - W) + a * (f - U)),
+    ),
     valid(
-        "a policy: after every history its call has some s, and if what comes after costs J >= V at all longer texts "
-        "(whatever the history), J(w) = 1 + sum a J >= 1 + sum a V = C_s(w) >= V(w), here with two outputs",
-        lambda a, b, J, K, v, w, V: at_most(V, 1 + a * J + b * K),
-        lambda a, b, J, K, v, w, V: [a >= 0, b >= 0, v <= J, w <= K, 1 + a * v + b * w >= V],
+        "so it costs V or more, as C_s(w) >= V(w) at every text, here with two of them",
+        lambda v, u, C, D, V, W: at_most(0, v * (C - V) + u * (D - W)),
+        lambda v, u, C, D, V, W: [v >= 0, u >= 0, C >= V, D >= W],
     ),
 )
 """No policy needs fewer."""
@@ -223,11 +228,7 @@ REGRET: tuple[Step, ...] = (
         "so one call with s costs C_s(w) - V(w) = sum (mu - s) D more than block verification's, here with two runs",
         lambda v, s, t, m, n, D, E: ((1 + v - (s * D + t * E)) - (1 + v - (m * D + n * E)), (m - s) * D + (n - t) * E),
     ),
-    same(
-        "let L be the mean loss of a policy from a text on, J = V + L. With g = C_s(w) - V(w), J(w) = 1 + sum a (V + "
-        "L) = C_s(w) + sum a L, so L(w) = g + sum a L: the losses of all its calls, added up, here with two outputs",
-        lambda a, b, v, w, L, M, V: ((1 + a * (v + L) + b * (w + M)) - V, (1 + a * v + b * w - V) + (a * L + b * M)),
-    ),
+    OPTIMAL[1],
 )
 """What a policy loses, exactly."""
 

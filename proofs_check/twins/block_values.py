@@ -32,7 +32,8 @@ class Problem:
     """A text to decode: its target, the draft of the call after each text, drafts and cost of that call, its end.
 
     `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary. With a `price` of each
-    drafted token, a call may end its draft after any of them (B10).
+    drafted token, a call may end its draft after any of them (B10). Drafting `goes_on` after a text and the drafts
+    since; `chains` are drafted independently.
     """
 
     target: Model
@@ -42,6 +43,8 @@ class Problem:
     tokens: int
     cost: Value = lambda _: ONE
     price: Fraction | None = None
+    goes_on: Callable[[Prefix, Prefix], bool] = lambda _, run: True
+    chains: int = 1
 
     def runs(self, length: int) -> Iterator[Prefix]:
         """Every run of so many tokens."""
@@ -104,8 +107,9 @@ def _grown(
         for run, mass in masses[-1].items():
             p, q = problem.target(text + run), draft(text + run)
             for z in range(problem.tokens):
-                longer[*run, z] = mass_of[run] * q[z]
-                grown[*run, z] = more(mass, p[z], q[z], longer[*run, z])
+                share = q[z] if problem.goes_on(text, run) else Fraction(0)
+                longer[*run, z] = mass_of[run] * share
+                grown[*run, z] = more(mass, p[z], share, longer[*run, z])
         masses.append(grown)
         mass_of = longer
     return masses
@@ -300,10 +304,11 @@ def _acts(
     text, outputs = start[0], defaultdict(list)
     draft, most = problem.draft_from(text), problem.drafts(text)
 
-    def ending(path: Prefix) -> dict[int, float]:
+    def ending(*paths: Prefix) -> dict[int, float]:
         acts: dict[int, float] = {}
-        for accepted, token in product(range(len(path) + 1), range(problem.tokens)):
-            output = _cut(problem, text, (*path[:accepted], token))
+        accepted = {path[:i] for path in paths for i in range(len(path) + 1)}
+        for run, token in product(sorted(accepted), range(problem.tokens)):
+            output = _cut(problem, text, (*run, token))
             after, goes_on, price = goal.leads(problem, start, output)
             act = programme.unknown(price)
             acts[act] = 1.0
@@ -314,8 +319,10 @@ def _acts(
         return acts
 
     if problem.price is None:
-        for path, share in draft_paths(draft, text, most):
-            programme.share_of(start, ending(path), float(share))
+        drawn = [*draft_paths(draft, text, most, lambda _, before, run: problem.goes_on(before, run))]
+        for chains in product(drawn, repeat=problem.chains):
+            share = math.prod(share for _, share in chains)
+            programme.share_of(start, ending(*(path for path, _ in chains)), float(share))
         return outputs
     drafting: dict[Prefix, int] = {}
     for path in (path for i in range(most + 1) for path in problem.runs(i)):

@@ -301,10 +301,10 @@ def no_fewer(more: int, _: str, given: Parameters) -> Iterator[Predicted]:
 FEWER = ("no fewer than with one draft less", partial(no_fewer, -1))
 
 ASSUMPTIONS = (
-    "every call is lossless and fresh: given all that was before it, and whatever it did, the text from its start on "
+    "every call is lossless and fresh: given the text before it and that it starts there, the text from its start on "
     "is the target's",
-    "a call draws one chain of at most k drafts from the draft's pmfs, which depend on the text alone, not on where "
-    "the call starts; what the call does with them may depend on all earlier calls and on coins",
+    "given that too, a call draws one chain of at most k drafts from the draft's pmfs, which depend on the text alone, "
+    "not on where the call starts; what the call does with them may depend on all earlier calls and on coins",
     "the text ends at a length, or at the first token of some kind, or both: texts that have ended stay so",
 )
 
