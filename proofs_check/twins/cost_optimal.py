@@ -10,8 +10,8 @@ from proofs_check.twins.block_values import Problem, Value
 Going = Mapping[Prefix, Fraction]
 """R(x): the probability that drafting goes on after the drafts x, given that the chain begins with them."""
 
-Term = tuple[Fraction, Fraction | None]
-"""A and B of min(A m, B r); None: no limit by r."""
+Term = tuple[Fraction, Fraction]
+"""A and B of min(A m, B r)."""
 
 
 def cost_optimal(problem: Problem) -> Value:
@@ -22,7 +22,7 @@ def cost_optimal(problem: Problem) -> Value:
         return Fraction(0) if problem.ended(text) else 1 + problem.following(text, value) - saved(text)
 
     def saved(text: Prefix) -> Fraction:
-        return total(gain if slope is None else min(gain, slope) for gain, slope in terms(text, (), Fraction(1)))
+        return total(min(term) for term in terms(text, (), Fraction(1)))
 
     def fall(text: Prefix) -> Fraction:
         return value(text) - problem.following(text, value)
@@ -34,8 +34,9 @@ def cost_optimal(problem: Problem) -> Value:
         p, q = problem.target(text + run), problem.draft_from(text)(text + run)
         for z in range(problem.tokens):
             reach = drawn * q[z]
-            for gain, slope in [(fall((*text, *run, z)), None), *terms(text, (*run, z), reach)]:
-                found.append((gain * p[z], gain * reach if slope is None else min(gain * reach, slope)))
+            fallen = fall((*text, *run, z))
+            found.append((fallen * p[z], fallen * reach))
+            found += [(gain * p[z], min(gain * reach, slope)) for gain, slope in terms(text, (*run, z), reach)]
         return less(found, (problem.price or 0) * drawn)
 
     return value
@@ -53,7 +54,8 @@ def less(terms: list[Term], owed: Fraction) -> list[Term]:
 
 def masses_of_stops(problem: Problem, text: Prefix, going: Going) -> dict[Prefix, Fraction]:
     """mu(xz) = min(p(z|wx) mu(x), Q(xz|w) R(x)): of block verification against the law of drafts that stop."""
-    masses, drawn = {(): Fraction(1)}, {(): Fraction(1)}
+    masses: dict[Prefix, Fraction] = {(): Fraction(1)}
+    drawn = dict(masses)
     draft = problem.draft_from(text)
     for i in range(problem.drafts(text)):
         for run in problem.runs(i):
@@ -89,7 +91,7 @@ def by_certain_stops(problem: Problem) -> Value:
     return value
 
 
-def by_programmes(problem: Problem, *, falling: bool = True) -> Value:
+def by_programmes(problem: Problem, *, falling: bool = True) -> Callable[[Prefix], float]:
     """V(w) in floats, by a linear programme at each text, unknowns mu and R; without `falling` R may rise again."""
 
     @cache

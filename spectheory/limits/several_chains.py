@@ -106,9 +106,12 @@ def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: in
     (0.666667, 0.888889)
     """
     chains = at_least_one("chains", chains)
-    laws, total = (np.ones(1), np.ones(1)), 0.0
+    by_target, by_draft, total = np.ones(1), np.ones(1), 0.0
     for given in pmfs_by_depth(target, draft, MOST_PATHS):
         tokens = given[0].shape[-1]
-        laws = tuple((law[:, None] * each.reshape(-1, tokens)).ravel() for law, each in zip(laws, given, strict=True))
-        total += float(optimal_acceptance(*laws, chains))
+        by_target, by_draft = (
+            (law[:, None] * each.reshape(-1, tokens)).ravel()
+            for law, each in zip((by_target, by_draft), given, strict=True)
+        )
+        total += float(optimal_acceptance(by_target, by_draft, chains))
     return total

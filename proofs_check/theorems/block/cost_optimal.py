@@ -34,7 +34,7 @@ def decoding(target: Table, draft: Table, k: int, length: int, price: Fraction) 
     return replace(problem(target, draft, k, length, 0 if length % 2 else None), price=price)
 
 
-def near(value: float, exact: Fraction) -> Compared:
+def near(value: Any, exact: Fraction) -> Compared:
     """A solver's optimum and the exact one."""
     return at_most(abs(Fraction(value) - exact), SOLVED)
 
@@ -146,7 +146,7 @@ def library_along(
     all_texts, law = Texts(target, draft, length), text_law(target.__getitem__, length)
     columns = all_texts.trace().columns
     ratios = np.exp(np.cumsum(along_calls(columns, k, log_ratio, fill=0.0), axis=1))
-    least = least_seconds_of_any_rule(ratios, all_texts.lengths, 1 + float(price) * np.arange(k + 1))
+    least = least_seconds_of_any_rule(ratios, all_texts.lengths, floats(1 + i * price for i in range(k + 1)))
     yield computed(floats(law.values()) @ least, mean_of_texts(ratio, given, target, length))
 
 
