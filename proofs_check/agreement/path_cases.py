@@ -228,3 +228,26 @@ def in_one_pass(twin: PathTwin) -> PathTwin:
         return lambda n, i: twin.survival(target, marginals(draft, text[:n]), text)(n, i)
 
     return PathTwin(parallel(twin.algorithm), survival, twin.greedy)
+
+
+# Chains that the draft ends (§11)
+
+STOPPABLE = {
+    "token": token_verification,
+    "block": block_verification,
+    "race": enumeration.race_verification,
+    "independent": enumeration.independent_match,
+    "argmax": enumeration.argmax_draft,
+    "greedy": enumeration.argmax_draft,
+}
+"""Rules that judge a chain, by the library's names."""
+
+
+def drafts_of(twin: PathTwin, name: str, draft: Model) -> Model:
+    """What a rule's drafts are drawn from: the first choice of rules that draft it."""
+    return greedy(draft) if name in ("argmax", "greedy") else draft
+
+
+def room(k: int, length: int, n: int) -> int:
+    """The most drafts of a call from n on."""
+    return min(k, length - n - 1)

@@ -205,11 +205,16 @@ OPTIMAL: tuple[Step, ...] = (
         lambda v, s, t, m, n, D, E: at_most(1 + v - (m * D + n * E), 1 + v - (s * D + t * E)),
         lambda v, s, t, m, n, D, E: [s >= 0, t >= 0, s <= m, t <= n, D >= 0, E >= 0],
     ),
+    same(
+        "a policy: a call starts after w with probability v(w), and given that has some s and a. As v(wy) gathers v(w) "
+        "a(y), calls that cost e and f have sum v e - V = sum over w of v(w) (C_s(w) - V(w)), here with v(w) = 1 and "
+        "one output of it, which ends",
+        lambda a, e, f, U, W: ((e + a * f) - W, (e + a * U - W) + a * (f - U)),
+    ),
     valid(
-        "a policy: after every history its call has some s, and if what comes after costs J >= V at all longer texts "
-        "(whatever the history), J(w) = 1 + sum a J >= 1 + sum a V = C_s(w) >= V(w), here with two outputs",
-        lambda a, b, J, K, v, w, V: at_most(V, 1 + a * J + b * K),
-        lambda a, b, J, K, v, w, V: [a >= 0, b >= 0, v <= J, w <= K, 1 + a * v + b * w >= V],
+        "so it costs V or more, as C_s(w) >= V(w) at every text, here with two of them",
+        lambda v, u, C, D, V, W: at_most(0, v * (C - V) + u * (D - W)),
+        lambda v, u, C, D, V, W: [v >= 0, u >= 0, C >= V, D >= W],
     ),
 )
 """No policy needs fewer."""
@@ -223,11 +228,7 @@ REGRET: tuple[Step, ...] = (
         "so one call with s costs C_s(w) - V(w) = sum (mu - s) D more than block verification's, here with two runs",
         lambda v, s, t, m, n, D, E: ((1 + v - (s * D + t * E)) - (1 + v - (m * D + n * E)), (m - s) * D + (n - t) * E),
     ),
-    same(
-        "let L be the mean loss of a policy from a text on, J = V + L. With g = C_s(w) - V(w), J(w) = 1 + sum a (V + "
-        "L) = C_s(w) + sum a L, so L(w) = g + sum a L: the losses of all its calls, added up, here with two outputs",
-        lambda a, b, v, w, L, M, V: ((1 + a * (v + L) + b * (w + M)) - V, (1 + a * v + b * w - V) + (a * L + b * M)),
-    ),
+    OPTIMAL[1],
 )
 """What a policy loses, exactly."""
 
@@ -275,3 +276,41 @@ LENGTHS: tuple[Step, ...] = (
     ),
 )
 """Drafts and costs that depend on the text."""
+
+PRICED: tuple[Step, ...] = (
+    *LARGEST[:1],
+    valid(
+        "tau >= i+1 is part of that, m <= p M, and its drafts were drawn, which after x goes on with R(x): m <= Q R; "
+        "with M at most mu_i(x) = B, m <= min(p B, Q R), block verification's against the law of drafts that stop",
+        lambda m, M, B, p, Q, R: at_most(m, smaller(p * B, Q * R)),
+        lambda m, M, B, p, Q, R: [*shares(p), m <= p * M, m <= Q * R, M <= B],
+    ),
+    *COST[:2],
+    in_words(
+        "with c a drafted token: C = 1 + E V(z) + c sum Q R - sum s D, here with two runs of drafts",
+        lambda v, c, Q, R, S, T, s, t, D, E: (
+            (1 + c * (Q * R + S * T)) + (v - (s * D + t * E)),
+            1 + v - ((s * D + t * E) - c * (Q * R + S * T)),
+        ),
+    ),
+    valid(
+        "from w, r the probability that anything is drafted and R' = R/r afterwards: mu^w(zx) <= q(z) r mu^(wz)(x) "
+        "with the stops R', by induction over x: a <= q r m gives min(p a, q Q r R') <= q r min(p m, Q R')",
+        lambda a, p, q, Q, r, m, R: at_most(smaller(p * a, q * Q * r * R), q * r * smaller(p * m, Q * R)),
+        lambda a, p, q, Q, r, m, R: [*shares(p, q, Q, r, m, R), a <= q * r * m],
+    ),
+    valid(
+        "the stops R' are allowed at wz, where V is the least: D(wz) + sum mu^(wz) D - c sum Q R' = S <= 1, or 0 if wz "
+        "has ended. So from w calls save at most sum_z q(z) r S(z) - c r, and D(w) >= 1 - r (1 - c) >= min(c, 1), "
+        "here with two tokens",
+        lambda q, u, r, c, S, T: at_most(smaller(c, 1), 1 - (q * r * S + u * r * T - c * r)),
+        lambda q, u, r, c, S, T: [*shares(q, u, r), q + u <= 1, S <= 1, T <= 1],
+    ),
+    valid(
+        "a call that drafts nothing saves nothing, so the most that one saves, m, is 0 or more: D(w) = 1 - m <= 1",
+        lambda m: at_most(1 - m, 1),
+        lambda m: [m >= 0],
+    ),
+    *OPTIMAL[1:],
+)
+"""B10: masses under stops at a price, the shift, D between min(c, 1) and 1, every policy."""

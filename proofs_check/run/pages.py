@@ -55,7 +55,7 @@ GROUPS = (
     Group("one_draft", "One draft token: divergences and acceptance", ("D", "A")),
     Group("candidates", "Several candidates: the law of the rank", ("R", "H")),
     Group("trees", "Draft trees and the channel limit", ("S", "T")),
-    Group("block", "Block verification and its rivals", ("B7", "V")),
+    Group("block", "Block verification and its rivals", ("B7", "B10", "B11", "V")),
     Group("branching", "Limits of drafts that do not sample", ("B",)),
     Group("rejections", "Rejections and bias", ("Y",)),
     Group("path", "Calls along a text: the path theorem and what follows", ("§",)),

@@ -31,7 +31,9 @@ ONE = Fraction(1)
 class Problem:
     """A text to decode: its target, the draft of the call after each text, drafts and cost of that call, its end.
 
-    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary.
+    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary. With a `price` of each
+    drafted token, a call may end its draft after any of them (B10). Drafting `goes_on` after a text and the drafts
+    since; `chains` are drafted independently.
     """
 
     target: Model
@@ -40,6 +42,9 @@ class Problem:
     ended: Callable[[Prefix], bool]
     tokens: int
     cost: Value = lambda _: ONE
+    price: Fraction | None = None
+    goes_on: Callable[[Prefix, Prefix], bool] = lambda _, run: True
+    chains: int = 1
 
     def runs(self, length: int) -> Iterator[Prefix]:
         """Every run of so many tokens."""
@@ -60,6 +65,20 @@ def texts(target: Model, draft: Model, k: int, length: int, end: int | None = No
     return Problem(
         target, lambda _: draft, lambda _: k, lambda text: len(text) >= length or end in text, len(target(()))
     )
+
+
+def problem(target: Table, draft: Table, k: int, length: int, end: int | None) -> Problem:
+    """The decoding that a case describes."""
+    return texts(target.__getitem__, draft.__getitem__, k, length, end)
+
+
+def going_on(given: Problem) -> Iterator[Prefix]:
+    """Every text that has not ended, impossible ones too."""
+    layer: list[Prefix] = [()]
+    while layer:
+        layer = [text for text in layer if not given.ended(text)]
+        yield from layer
+        layer = [(*text, z) for text in layer for z in range(given.tokens)]
 
 
 # Masses
@@ -88,8 +107,9 @@ def _grown(
         for run, mass in masses[-1].items():
             p, q = problem.target(text + run), draft(text + run)
             for z in range(problem.tokens):
-                longer[*run, z] = mass_of[run] * q[z]
-                grown[*run, z] = more(mass, p[z], q[z], longer[*run, z])
+                share = q[z] if problem.goes_on(text, run) else Fraction(0)
+                longer[*run, z] = mass_of[run] * share
+                grown[*run, z] = more(mass, p[z], share, longer[*run, z])
         masses.append(grown)
         mass_of = longer
     return masses
@@ -282,10 +302,13 @@ def _acts(
 ) -> dict[Prefix, list[int]]:
     """The unknowns of the call from a start, by output; drafts have the draft's law. Adds the starts it leads to."""
     text, outputs = start[0], defaultdict(list)
-    for path, share in draft_paths(problem.draft_from(text), text, problem.drafts(text)):
+    draft, most = problem.draft_from(text), problem.drafts(text)
+
+    def ending(*paths: Prefix) -> dict[int, float]:
         acts: dict[int, float] = {}
-        for accepted, token in product(range(len(path) + 1), range(problem.tokens)):
-            output = _cut(problem, text, (*path[:accepted], token))
+        accepted = {path[:i] for path in paths for i in range(len(path) + 1)}
+        for run, token in product(sorted(accepted), range(problem.tokens)):
+            output = _cut(problem, text, (*run, token))
             after, goes_on, price = goal.leads(problem, start, output)
             act = programme.unknown(price)
             acts[act] = 1.0
@@ -293,7 +316,25 @@ def _acts(
             if goes_on:
                 programme.arriving[after].append(act)
                 waiting.add(after)
-        programme.share_of(start, acts, float(share))
+        return acts
+
+    if problem.price is None:
+        drawn = [*draft_paths(draft, text, most, lambda _, before, run: problem.goes_on(before, run))]
+        for chains in product(drawn, repeat=problem.chains):
+            share = math.prod(share for _, share in chains)
+            programme.share_of(start, ending(*(path for path, _ in chains)), float(share))
+        return outputs
+    drafting: dict[Prefix, int] = {}
+    for path in (path for i in range(most + 1) for path in problem.runs(i)):
+        here = ending(path)
+        if len(path) < most:
+            drafting[path] = programme.unknown(float(problem.price))
+            here[drafting[path]] = 1.0
+        if path:
+            here[drafting[path[:-1]]] = -float(draft(text + path[:-1])[path[-1]])
+            programme.rows.append((here, 0.0))
+        else:
+            programme.share_of(start, here, 1.0)
     return outputs
 
 

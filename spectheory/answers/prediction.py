@@ -43,13 +43,14 @@ class SettingJson(Part, kw_only=True):
 
 
 class AdaptiveJson(Part, kw_only=True):
-    """The best fixed length, the best stopping rule, and the limit of all adaptive lengths."""
+    """The best fixed length, the best stopping rule, and the limits of all adaptive lengths."""
 
     draft: Maybe[str] = UNSET
     rule: Annotated[str, says("verification rule", "rule.name")]
     fixed: SettingJson
     stopped: SettingJson
-    limit: Interval
+    limit: Annotated[Interval, says("no adaptive length with this rule is faster")]
+    any_rule: Annotated[Interval | None, says("no adaptive length with any lossless fresh rule on one chain is faster")]
     worth: float
 
     class History(Part):

@@ -1,4 +1,5 @@
-"""Limits: channel (T1), drafts that do not sample (B1-B6, B8, B9), several chains (§12), rejections, bias, entropies.
+"""Limits: channel (T1), drafts that do not sample (B1-B6, B8, B9), several chains (§12), drafts at a price (B10),
+rejections, bias, entropies.
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -17,6 +18,7 @@ from spectheory.limits.bias import (
 )
 from spectheory.limits.branching import branching_bound, branching_speedup
 from spectheory.limits.channel import tunstall_bound
+from spectheory.limits.cost_optimal import least_decoding_cost
 from spectheory.limits.cross_entropy import (
     acceptance_at_least,
     first_choice_at_least,
@@ -58,6 +60,7 @@ __all__ = [
     "first_choice_at_least",
     "first_choice_at_most",
     "imperfect_tree",
+    "least_decoding_cost",
     "least_tokens_per_call",
     "mean_bias_frontier",
     "mixture_target",

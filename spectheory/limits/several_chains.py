@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.checks import several
-from spectheory.distributions import Floats, as_numpy, fit_together, validate_pair
-from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.distributions import Floats, as_numpy, fit_together
+from spectheory.errors import PmfError
+from spectheory.limits.inputs import pmfs_by_depth
 from spectheory.verification.base import at_least_one
 from spectheory.verification.optimal import optimal_acceptance
 
@@ -106,29 +106,12 @@ def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: in
     (0.666667, 0.888889)
     """
     chains = at_least_one("chains", chains)
-    target, draft = (
-        several(name, pmfs, remedy="give one array a depth") for name, pmfs in (("target", target), ("draft", draft))
-    )
-    if len(target) != len(draft) or not len(target):
-        raise SettingError(
-            f"{len(target)} depths of the target, {len(draft)} of the draft",
-            limit="as many pmfs of both, one at least",
-            remedy="give both models' pmfs at each depth",
+    by_target, by_draft, total = np.ones(1), np.ones(1), 0.0
+    for given in pmfs_by_depth(target, draft, MOST_PATHS):
+        tokens = given[0].shape[-1]
+        by_target, by_draft = (
+            (law[:, None] * each.reshape(-1, tokens)).ravel()
+            for law, each in zip((by_target, by_draft), given, strict=True)
         )
-    laws, total = (np.ones(1), np.ones(1)), 0.0
-    for depth, given in enumerate(zip(target, draft, strict=True), 1):
-        p, q = (as_numpy(each) for each in validate_pair(*given)[:2])
-        tokens = p.shape[-1]
-        if p.shape != (tokens,) * depth or q.shape != p.shape or tokens**depth != len(laws[0]) * tokens:
-            raise ShapeError(
-                f"the pmfs at depth {depth} are {p.shape} and {q.shape}",
-                limit="depth i has an axis for each of i tokens",
-                remedy="repeat the pmfs where they do not depend on the tokens before",
-            )
-        if p.size > MOST_PATHS:
-            raise SettingError(
-                f"{p.size} runs of {depth} tokens", limit=f"must be at most {MOST_PATHS}", remedy="use fewer depths"
-            )
-        laws = tuple((law[:, None] * each.reshape(-1, tokens)).ravel() for law, each in zip(laws, (p, q), strict=True))
-        total += float(optimal_acceptance(*laws, chains))
+        total += float(optimal_acceptance(by_target, by_draft, chains))
     return total

@@ -139,7 +139,8 @@ class AdaptiveWorth:
     """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
 
     `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
-    others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
+    others. `limit` bounds the speed-up of every adaptive length of at most k drafts with this rule, `any_rule` that of
+    every lossless fresh rule on one chain too; None for given text and drafts that do not sample (95% over prompts).
     `histories` are lengths that earlier calls decide. `draft` names the draft where several are compared.
     """
 
@@ -147,6 +148,7 @@ class AdaptiveWorth:
     fixed: Prediction
     stopped: Prediction
     limit: Interval
+    any_rule: Interval | None = None
     draft: str = ""
     histories: tuple[ByHistory, ...] = ()
 

@@ -99,6 +99,30 @@ def rooms(trace: Trace, k: int) -> Integers:
     return np.minimum(tokens_left(trace.lengths) - 1 + np.repeat(spare, trace.lengths), k)
 
 
+def weights_along(trace: Trace, rule: PathRule, k: int) -> Floats:
+    """Products of the first 0, ..., k - 1 ratios q/p from each start, 1 past the end of a text, ``[N, k]``.
+
+    Raises :class:`~spectheory.errors.TraceError` where one is infinite or undefined.
+    """
+    left = tokens_left(trace.lengths)
+    weights = np.ones((len(left), k))
+    if k > 1:
+        logs = along_calls(trace.columns, k - 1, lambda at: _log_weights(rule, at), fill=0.0)
+        logs = np.where(np.arange(k - 1) < left[:, None], logs, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights[:, 1:] = np.exp(np.cumsum(logs, axis=1))
+    if not np.isfinite(weights).all():
+        row, depth = np.argwhere(~np.isfinite(weights))[0].tolist()
+        text, position = trace.locate(row)
+        raise TraceError(
+            f"the likelihood ratio of {depth} drafts from token {position + 1} of text {text.id!r} is "
+            f"{weights[row, depth]:g}",
+            limit="drafted tokens are estimated with finite ratios q/p",
+            remedy="measure the pair with the settings that made the text",
+        )
+    return weights
+
+
 class Drafted:
     """What all stopping rules of one trace, verification rule and most drafts k share: survival and weights.
 
@@ -113,26 +137,7 @@ class Drafted:
         self.survival = rule.path_survival(trace.columns, k)
         self.offsets = np.cumsum(self.lengths) - self.lengths
         self.of_text = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        self.weights = self._weights(trace, rule)
-
-    def _weights(self, trace: Trace, rule: PathRule) -> Floats:
-        """Products of the first 0, ..., k - 1 ratios from each start, ``[N, k]``."""
-        weights = np.ones((len(self.left), self.k))
-        if self.k > 1:
-            logs = along_calls(trace.columns, self.k - 1, lambda at: _log_weights(rule, at), fill=0.0)
-            logs = np.where(np.arange(self.k - 1) < self.left[:, None], logs, 0.0)
-            with np.errstate(over="ignore", invalid="ignore"):
-                weights[:, 1:] = np.exp(np.cumsum(logs, axis=1))
-        if not np.isfinite(weights).all():
-            row, depth = np.argwhere(~np.isfinite(weights))[0].tolist()
-            text, position = trace.locate(row)
-            raise TraceError(
-                f"the likelihood ratio of {depth} drafts from token {position + 1} of text {text.id!r} is "
-                f"{weights[row, depth]:g}",
-                limit="drafted tokens are estimated with finite ratios q/p",
-                remedy="measure the pair with the settings that made the text",
-            )
-        return weights
+        self.weights = weights_along(trace, rule, k)
 
     def lengths_of_calls(
         self, along: Integers, *, keeps: bool, sure: NDArray[np.bool_] | None = None

@@ -95,7 +95,6 @@ TERMS = {
     "best fixed k": "drafts per call, the same in every call",
     "best stopping rule": "where the draft stops, by what it knows of its own tokens",
     "drafted per call": "drafted tokens per call with the stopping rule",
-    "no adaptive length more than": "speed-up of a draft that knows where each call ends: a limit",
     "time of": "part of a step of all sequences together",
     "microseconds": "its fitted time",
     "± (95%)": "half of its 95% interval",

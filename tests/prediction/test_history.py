@@ -16,7 +16,7 @@ from spectheory.drafting.history import POLICIES, Heuristic, LengthPolicy, Movin
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
-from spectheory.prediction.adaptive import _clairvoyant_speedup, adaptive_worth
+from spectheory.prediction.adaptive import _Limits, adaptive_worth
 from spectheory.prediction.history import REPLAYS, by_history
 from spectheory.prediction.over_prompts import reach
 from spectheory.trace import TextInfo, Trace
@@ -140,9 +140,9 @@ def test_the_moving_average_by_hand() -> None:
 
 
 @each("rule", [TokenVerification(), BlockVerification()])
-def test_no_policy_beats_the_clairvoyant(rule: PathRule) -> None:
+def test_no_policy_beats_the_limit(rule: PathRule) -> None:
     cost = ConstantRatio(C)
-    limit = _clairvoyant_speedup(TRACE, rule, 6, cost)
+    limit = _Limits(TRACE, rule, 6, cost, prefill_emits_token=False).of_rule()
     for kind in POLICIES[:2]:
         speedup = by_history(TRACE, rule, kind(most=6), cost).prediction.speedup
         assert speedup is not None

@@ -24,20 +24,6 @@ SMALL: Sizes = ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 1), (3, 2, 2))
 LONG: Sizes = ((2, 4, 1), (2, 4, 2), (2, 4, 3), (2, 5, 2), (3, 3, 1), (3, 3, 2))
 
 
-def problem(target: Table, draft: Table, k: int, length: int, end: int | None) -> Problem:
-    """The decoding that a case describes."""
-    return texts(target.__getitem__, draft.__getitem__, k, length, end)
-
-
-def going_on(given: Problem) -> Iterator[Prefix]:
-    """Every text that has not ended, impossible ones too."""
-    layer: list[Prefix] = [()]
-    while layer:
-        layer = [text for text in layer if not given.ended(text)]
-        yield from layer
-        layer = [(*text, z) for text in layer for z in range(given.tokens)]
-
-
 def ending(sizes: Sizes, rounds: int) -> Callable[[Effort], Iterator[Case]]:
     """Edges, then random models; every other one ends at the token 0 too."""
 
@@ -315,10 +301,10 @@ def no_fewer(more: int, _: str, given: Parameters) -> Iterator[Predicted]:
 FEWER = ("no fewer than with one draft less", partial(no_fewer, -1))
 
 ASSUMPTIONS = (
-    "every call is lossless and fresh: given all that was before it, and whatever it did, the text from its start on "
+    "every call is lossless and fresh: given the text before it and that it starts there, the text from its start on "
     "is the target's",
-    "a call draws one chain of at most k drafts from the draft's pmfs, which depend on the text alone, not on where "
-    "the call starts; what the call does with them may depend on all earlier calls and on coins",
+    "given that too, a call draws one chain of at most k drafts from the draft's pmfs, which depend on the text alone, "
+    "not on where the call starts; what the call does with them may depend on all earlier calls and on coins",
     "the text ends at a length, or at the first token of some kind, or both: texts that have ended stay so",
 )
 

@@ -8,7 +8,7 @@ from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
 from proofs_check.proofs.path_proofs import MASSES
 from proofs_check.twins import path_theorem
-from proofs_check.twins.block_values import SOLVED, Problem, fewest_calls
+from proofs_check.twins.block_values import SOLVED, Goal, Problem, Start, fewest_calls, least
 from proofs_check.twins.path_theorem import Survival, all_calls_law, calls, least_calls
 from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
@@ -292,20 +292,32 @@ def least_of_text(name: str, target: Table, head: HeadTable, k: int, text: Prefi
     return least_calls(by_start(CHAINS[name].survival, target.__getitem__, head, text), k, len(text))
 
 
+def decoding_of_head(target: Table, head: HeadTable, k: int, length: int) -> Problem:
+    """The decoding that a case describes."""
+    drafts, ended = lambda text: from_start(head, text), lambda text: len(text) >= length
+    return Problem(target.__getitem__, drafts, lambda _: k, ended, len(target[()]))
+
+
 def policies(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
     """In the mean over texts no policy takes fewer calls, by a linear programme over all of them."""
-    given = Problem(
-        target.__getitem__,
-        lambda text: from_start(head, text),
-        lambda _: k,
-        lambda text: len(text) >= length,
-        len(target[()]),
-    )
-    least = total(
-        share * least_of_text(name, target, head, k, text)
-        for text, share in text_law(target.__getitem__, length).items()
-    )
-    yield at_most(least, Fraction(fewest_calls(given)) + SOLVED)
+    law = text_law(target.__getitem__, length).items()
+    least = total(share * least_of_text(name, target, head, k, text) for text, share in law)
+    yield at_most(least, Fraction(fewest_calls(decoding_of_head(target, head, k, length))) + SOLVED)
+
+
+def attained(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
+    """For each text the fewest calls along it that a policy can have, lossless on all texts, are L(0)."""
+    given, p = decoding_of_head(target, head, k, length), target.__getitem__
+
+    def price(text: Prefix, start: Start) -> float:
+        """The probability that a text that has come so far becomes this one."""
+        before = start[0]
+        return float(probability(p, before, text[len(before) :])) if text[: len(before)] == before else 0.0
+
+    for text, share in text_law(p, length).items():
+        later = least(given, Goal(partial(price, text)))
+        fewest = 1 + Fraction(later) / share
+        yield at_most(abs(fewest - least_of_text(name, target, head, k, text)), SOLVED / share)
 
 
 def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
@@ -419,5 +431,34 @@ P12_L = Entry(
     without={
         "search": "the cases are enumerated in fractions",
         "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",
+    },
+)
+
+P12_L_ATTAINED = Entry(
+    id="§12/L-attained",
+    title="The limit L is attained, for each text by a rule of its own",
+    kind="optimality",
+    plain="for each single text some lossless fresh policy makes L(0) calls along it, its survival being S_i = sum_j "
+    "(M_j - M_(j+1)) 1[j* >= i], j* the place of the least of L(n+1), ..., L(n+j+1). On other texts it may need more",
+    latex=r"\min_{\text{policies}} E[\text{calls}\mid x] = L(0),\qquad S_i = \sum_j (M_j - M_{j+1})\,1[j^*(j) \ge i]",
+    assumptions=P12_L.assumptions,
+    evidence=(
+        exact(
+            Claim(
+                "for every text the optimum of a linear programme over all policies, whose cost is the calls along "
+                "that text alone, is L(0) to 1e-8",
+                partial(attained, "block"),
+            ),
+            heads,
+            over=TOYS,
+            wrong=Claim("it is L from token verification's survival", partial(attained, "token")),
+        ),
+    ),
+    without={
+        "certified": "no logarithm enters",
+        "symbolic": "S falls and is at most M, so that a call may accept less than block verification, decided by "
+        "coins; with it each step of the bound is an equality along the text",
+        "search": "the cases are enumerated, and by linear programmes",
+        "simulation": "every policy is in the programme",
     },
 )

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import Texts, at_every_start
-from proofs_check.agreement.path_cases import CHAINS, PathTwin, constant, greedy, random_chains
+from proofs_check.agreement.path_cases import CHAINS, STOPPABLE, constant, drafts_of, random_chains, room
 from proofs_check.algorithms.drafts import STOPS, Stop, ended_by
 from proofs_check.algorithms.enumeration import (
-    argmax_draft,
-    independent_match,
     output_law,
-    race_verification,
     starts_of,
 )
 from proofs_check.evidence.simulated import STOPPED
 from proofs_check.forms.divergences import overlap
 from proofs_check.prelude import *
-from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, likelihood_ratio
+from proofs_check.twins.path_theorem import Survival, all_calls_law, likelihood_ratio
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import read_stop
-from spectheory.prediction.adaptive import least_seconds
 from spectheory.prediction.stopped import Drafted, drafted_along, stopped_survival
 from spectheory.verification import RULES
 
 # Chains that the draft ends (§11) in fractions: whole calls beside the survival, drafted tokens beside their estimate.
 
-
-STOPPABLE = {
-    "token": token_verification,
-    "block": block_verification,
-    "race": race_verification,
-    "independent": independent_match,
-    "argmax": argmax_draft,
-    "greedy": argmax_draft,
-}
-"""Rules that judge a chain, by the library's names."""
 
 Cut = Callable[[Stop, Survival, Model, Prefix], Survival]
 """From a survival without a stop to that of stopped chains."""
@@ -52,11 +38,6 @@ def cut_along(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Sur
 def uncut(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Survival:
     """The wrong reading: as if every call drafted k tokens."""
     return survival
-
-
-def _drafts_of(twin: PathTwin, name: str, draft: Model) -> Model:
-    """What a rule's drafts are drawn from: the first choice of rules that draft it."""
-    return greedy(draft) if name in ("argmax", "greedy") else draft
 
 
 def stopped_calls(cut: Cut, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -110,14 +91,9 @@ def unweighted(target: Model, draft: Model, before: Prefix, token: int) -> Fract
     return Fraction(1)
 
 
-def room(k: int, length: int, n: int) -> int:
-    """The most drafts of a call from n on."""
-    return min(k, length - n - 1)
-
-
 def counted(name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int) -> Fraction:
     """Expected calls that draft j tokens or more: every run of drafts after every start."""
-    q = _drafts_of(CHAINS[name], name, draft)
+    q = drafts_of(CHAINS[name], name, draft)
 
     def goes_on(_: Model, prefix: Prefix, path: Prefix) -> bool:
         return stop.goes_on(draft, prefix, path)  # by the draft's own pmfs, also where its first choice is drafted
@@ -135,7 +111,7 @@ def along(
     weight: Weight, name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int
 ) -> tuple[Fraction, Fraction, Fraction, Fraction]:
     """Means over texts: certain lower bound, the two estimates with this weight, certain upper bound."""
-    q, sums = _drafts_of(CHAINS[name], name, draft), [Fraction(0)] * 4
+    q, sums = drafts_of(CHAINS[name], name, draft), [Fraction(0)] * 4
     for text, share in text_law(target, length).items():
         whole = CHAINS[name].survival(target, draft, text)
         survival = cut_along(stop, whole, draft, text)
@@ -216,130 +192,6 @@ def supported(effort: Effort) -> Iterator[Case]:
     for case in random_chains(effort, ((2, 4, 2), (2, 4, 3), (3, 3, 2))):
         target = {prefix: tuple((share + 1) / (1 + len(p)) for share in p) for prefix, p in case["target"].items()}
         yield {**case, "target": target}
-
-
-# Every adaptive draft length on small models (§11): the cheapest policy, and the clairvoyant bound.
-
-
-NAMES = ("token", "block", "argmax")
-
-
-@dataclass(frozen=True)
-class Adaptive:
-    """Models, rule, most drafts, tokens of the text, and what a draft pass and a further token of a call cost.
-
-    The target's pass on one token costs 1.
-    """
-
-    name: str
-    target: Model
-    draft: Model
-    k: int
-    length: int
-    step: Fraction
-    token: Fraction
-
-    def cost(self, drafted: int) -> Fraction:
-        """Of a call with so many drafts."""
-        return 1 + drafted * (self.step + self.token)
-
-
-Policy = Mapping[Prefix, bool]
-"""After each run of drafts whether another is drafted."""
-
-Decided = Callable[[Adaptive, Prefix], Iterator[Policy]]
-"""The policies that a call after a prefix may follow."""
-
-
-def every_policy(setting: Adaptive, before: Prefix) -> Iterator[Policy]:
-    """All functions of the drafts."""
-    most = room(setting.k, setting.length, len(before))
-    runs = prefixes(len(setting.target(())), most)
-    for choices in product((False, True), repeat=len(runs)):
-        yield dict(zip(runs, choices, strict=True))
-
-
-def cheapest(setting: Adaptive, decided: Decided) -> Fraction:
-    """The least expected cost of a text, each call by the best policy after its prefix (dynamic programme)."""
-    known: dict[Prefix, Fraction] = {}
-
-    def left(before: Prefix) -> Fraction:
-        if len(before) >= setting.length:
-            return Fraction(0)
-        if before not in known:
-            known[before] = min(_cost(setting, before, policy, left) for policy in decided(setting, before))
-        return known[before]
-
-    return left(())
-
-
-def _cost(setting: Adaptive, before: Prefix, policy: Policy, left: Callable[[Prefix], Fraction]) -> Fraction:
-    """Expected cost from here on if this call follows the policy."""
-
-    def goes_on(draft: Model, prefix: Prefix, path: Prefix) -> bool:
-        return policy.get(path, True)
-
-    most = room(setting.k, setting.length, len(before))
-    proposal = greedy(setting.draft) if setting.name == "argmax" else setting.draft
-    paths = draft_paths(proposal, before, most, goes_on)
-    cost = total(share * setting.cost(len(path)) for path, share in paths)
-    law = STOPPABLE[setting.name](setting.target, setting.draft, before, most, goes_on)
-    return cost + total(share * left(before + output) for (output, _), share in law.items())
-
-
-def clairvoyant(setting: Adaptive, survival: Survival) -> Fraction:
-    """T(0) of a text: each call knows how many drafts it could accept, and drafts no more."""
-    left = [Fraction(0)] * (setting.length + setting.k + 2)
-    for n in range(setting.length - 1, -1, -1):
-        costs = [setting.cost(i) + left[n + i + 1] for i in range(room(setting.k, setting.length, n) + 1)]
-        law = accepted_law(survival, n, len(costs) - 1, setting.length)
-        left[n] = total(share * min(costs[: i + 1]) for i, share in enumerate(law))
-    return left[0]
-
-
-def mean_clairvoyant(setting: Adaptive) -> Fraction:
-    """Its mean over texts."""
-    of = CHAINS[setting.name].survival
-    return total(
-        share * clairvoyant(setting, of(setting.target, setting.draft, text))
-        for text, share in text_law(setting.target, setting.length).items()
-    )
-
-
-def best_fixed(setting: Adaptive) -> Fraction:
-    """The least cost of chains that always draft k' tokens, k' = 0..k."""
-    return min(cheapest(replace(setting, k=k), lambda *_: iter([{}])) for k in range(setting.k + 1))
-
-
-Bound = Callable[[Adaptive], Fraction]
-
-
-def bounded(bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction) -> Iterator[Compared]:
-    """No policy costs less than the bound."""
-    for name in NAMES:
-        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
-        yield at_most(bound(setting), cheapest(setting, every_policy))
-
-
-def library_seconds(
-    bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction
-) -> Iterator[Compared]:
-    """The library's bound, in the mean over all texts."""
-    texts = Texts(target, draft, length)
-    columns = texts.trace().columns
-    shares = np.array([float(share) for share in text_law(target.__getitem__, length).values()])
-    for name in NAMES:
-        setting = Adaptive(name, target.__getitem__, draft.__getitem__, k, length, **costs)
-        times = np.array([float(setting.cost(drafted)) for drafted in range(k + 1)])
-        least = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
-        yield computed(shares @ least, bound(setting))
-
-
-def priced(effort: Effort) -> Iterator[Case]:
-    """Random models with a cost of a draft pass and of a further token in a call."""
-    rng = random.Random(f"costs {effort.seed}")
-    for case in random_chains(effort, ((2, 3, 2), (2, 4, 2), (2, 4, 3)), 3):
-        yield {**case, "step": Fraction(rng.randint(1, 12), 20), "token": Fraction(rng.randint(0, 4), 20)}
 
 
 MODELS = "over random models of any order without stationarity, zeros included"
@@ -517,44 +369,6 @@ P11_CERTAIN = Entry(
         "symbolic": "each bound is an event that implies another",
         "certified": "no logarithm enters; the library's numbers are compared in §11/drafted",
         "simulation": "simulated with §11",
-        "search": NO_SEARCH,
-    },
-)
-
-P11_CLAIRVOYANT = Entry(
-    id="§11/clairvoyant",
-    title="No adaptive length beats the clairvoyant one",
-    kind="lower bound",
-    plain="T(n) = E_tau[min over L <= tau of cost(L) + T(n+L+1)], tau what K drafts would have accepted: "
-    "whatever decides how many of at most K tokens are drafted, its mean cost of a text is at least E T(0)",
-    latex=r"T(n) = E_\tau\Big[\min_{L\le\tau} t_{draft}(L) + t_{target}(L+1) + T(n+L+1)\Big]",
-    assumptions=(
-        "one rule, drafts from one draft; the length is a function of drafts and text so far, or random",
-        "a call that drafts more costs no less",
-    ),
-    evidence=(
-        exact(
-            Claim(
-                "no policy costs less: the cheapest of all functions of the drafts, after every prefix, by a "
-                "dynamic programme (token, block, argmax)",
-                partial(bounded, mean_clairvoyant),
-            ),
-            priced,
-            over=f"{MODELS}; random costs of a draft pass and of a further token",
-            wrong=Claim("nor less than the best fixed length", partial(bounded, best_fixed)),
-        ),
-        agreement(
-            Claim("the library's bound", partial(library_seconds, mean_clairvoyant)),
-            priced,
-            over=f"all texts, {MODELS}",
-            wrong=Claim("it is the cost of the best fixed length", partial(library_seconds, best_fixed)),
-        ),
-    ),
-    calculators=("spectheory.prediction.adaptive.least_seconds",),
-    without={
-        "symbolic": "a call that drafts L' accepts min(tau, L') and costs no less than one that drafts that many; "
-        "the minimum over L is taken knowing tau, and backwards induction adds the calls",
-        "simulation": "every policy is enumerated",
         "search": NO_SEARCH,
     },
 )
