@@ -40,16 +40,16 @@ NEAR = (Fraction(1, 10**7), Fraction(1, 10**30))
 """What stands for a zero next to a face of the simplex."""
 
 
-def near_faces(pairs: Iterable[Case]) -> Iterator[Case]:
+def near_faces(pairs: Iterable[Case], shares: Sequence[Fraction] = NEAR) -> Iterator[Case]:
     """The pairs with zeros, and a small share in place of those of p, of q or of both."""
-    for share, pair in product(NEAR, list(pairs)):
-        near = {name: inside(pmf, share) for name, pmf in pair.items()}
+    for share, pair in product(shares, list(pairs)):
+        near = {name: _inside(pmf, share) for name, pmf in pair.items()}
         for changed in ("pq", "p", "q"):
             if all(near[name] != pair[name] for name in changed):
                 yield {name: near[name] if name in changed else pair[name] for name in "pq"}
 
 
-def inside(pmf: Pmf, share: Fraction) -> Pmf:
+def _inside(pmf: Pmf, share: Fraction) -> Pmf:
     """The pmf with a share in place of each zero, taken from its largest entry."""
     top = pmf.index(max(pmf))
     given = pmf.count(Fraction(0)) * share

@@ -9,11 +9,10 @@ from itertools import product
 from typing import Any
 
 from proofs_check.evidence.search import Space, pair_space, two_positions_space
-from proofs_check.library.cases import NEAR, all_pairs, inside, near_faces
+from proofs_check.library.cases import NEAR, all_pairs, near_faces, pmf_of
 from proofs_check.library.wide import Wide, wide_pairs
-from proofs_check.statement.claims import PAIR, POSITIVE, TWO_POSITIONS, Case, Claim, with_pmfs
+from proofs_check.statement.claims import PAIR, POSITIVE, TWO_POSITIONS, Case, Claim
 from proofs_check.statement.findings import Effort
-from proofs_check.statement.fractions import Fraction
 
 GRID = (6, 10)
 """Largest denominator of the grid of pairs on two and three tokens, in a default and a deep trial."""
@@ -24,8 +23,12 @@ FACES = (3, 6)
 GRID_OF_THREE = (2, 3)
 """Largest denominator of the three pairs of two positions on two tokens."""
 
-MIXED = (2000, 20_000)
-"""Cases of two positions whose pairs are of that grid or next to its faces, in a default and a deep trial."""
+MIXED = (1000, 10_000)
+"""Cases of two positions whose pairs are of that grid or next to its faces, in a default and a deep trial: with shares
+of 1e-7, and as many with those of 1e-30 too."""
+
+WEIGHTS = (0, 1, 2, 3, 10, 10**3, 10**7, 10**15, 10**30)
+"""Of drawn pmfs of two positions."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,10 @@ def _two_positions_grid(effort: Effort) -> Iterator[Case]:
     for chosen in sorted(product(range(len(pairs)), repeat=3), key=max):
         first, *following = (pairs[number] for number in chosen)
         yield of_pairs(first, following)
-    rng, mixed = random.Random(effort.seed), [*pairs, *near_faces(pairs)]
-    yield from _followed(rng, rng.choices(mixed, k=effort.pick(*MIXED)), mixed)
+    rng = random.Random(effort.seed)
+    for shares in (NEAR[:1], NEAR):
+        mixed = [*pairs, *near_faces(pairs, shares)]
+        yield from _followed(rng, rng.choices(mixed, k=effort.pick(*MIXED)), mixed)
 
 
 def _followed(rng: random.Random, firsts: Iterable[Case], pairs: Sequence[Case]) -> Iterator[Case]:
@@ -95,16 +100,26 @@ def _followed(rng: random.Random, firsts: Iterable[Case], pairs: Sequence[Case])
 
 
 def _two_positions_drawn() -> Any:
-    """On 2 or 3 tokens, of pairs that Hypothesis draws; half of them with small shares in place of all zeros."""
+    """On 2 or 3 tokens, from whole weights, with zeros or without; few draws for each, as an assumption may drop it."""
     from hypothesis import strategies as st
 
-    from proofs_check.library.strategies import exact_pairs
+    def of(tokens: int, weights: Sequence[int]) -> Any:
+        shares = st.lists(
+            st.sampled_from(weights), min_size=2 * tokens * (1 + tokens), max_size=2 * tokens * (1 + tokens)
+        )
+        alike = st.lists(st.sampled_from((False, False, False, True)), min_size=1 + tokens, max_size=1 + tokens)
+        return st.builds(_weighed, shares, alike)
 
-    def of(tokens: int, share: Any) -> Any:
-        pair = exact_pairs(tokens, tokens).map(lambda pair: with_pmfs(pair, lambda pmf: inside(pmf, share)))
-        return st.builds(of_pairs, pair, st.tuples(*[pair] * tokens))
+    return st.one_of(of(tokens, weights) for weights in (WEIGHTS, WEIGHTS[1:]) for tokens in (2, 3))
 
-    return st.one_of(of(tokens, share) for share in (Fraction(0), NEAR[0]) for tokens in (2, 3))
+
+def _weighed(weights: Sequence[int], alike: Sequence[bool]) -> Case:
+    """Two positions from the weights of all pmfs; a pair that is alike has p = q."""
+    tokens = len(alike) - 1
+    rows = (weights[start : start + tokens] for start in range(0, len(weights), tokens))
+    pmfs = iter([pmf_of(row if any(row) else [1] * tokens) for row in rows])
+    first, *following = ({"p": p, "q": p if same else q} for p, q, same in zip(pmfs, pmfs, alike, strict=True))
+    return of_pairs(first, following)
 
 
 def wide_two_positions(seed: int, tokens: int, rounds: int = 1) -> Iterator[Case]:
