@@ -47,7 +47,11 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     _refuse_floats(claim, tokens)
     try:
         with no_branches(), nonzero_terms() as nonzero:
-            conditions += [_truth(each.met(**case)) for each in claim.assumes]
+            for each in claim.assumes:
+                met = _truth(each.met(**case))
+                if met is False:  # as of V: nothing after it need have a value
+                    return Finding("undecided", 1, note=CONTRADICT)
+                conditions.append(met)
             goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
@@ -76,7 +80,7 @@ def _refuse_floats(claim: Claim, tokens: int) -> None:
     """Try the assumptions on fractions that refuse floats; other trouble with them shows elsewhere."""
     flat = _each_share(claim, tokens, lambda _: Unmixed(1, tokens))
     for each in claim.assumes:
-        with suppress(TypeError, ZeroDivisionError, Transcendental):
+        with suppress(TypeError, ZeroDivisionError, Transcendental, LookupError):
             each.met(**flat)
 
 

@@ -110,7 +110,7 @@ def _two_positions_drawn() -> Any:
         alike = st.lists(st.sampled_from((False, False, False, True)), min_size=1 + tokens, max_size=1 + tokens)
         return st.builds(_weighed, shares, alike)
 
-    return st.one_of(of(tokens, weights) for weights in (WEIGHTS, WEIGHTS[1:]) for tokens in (2, 3))
+    return st.one_of([of(tokens, weights) for weights in (WEIGHTS, WEIGHTS[1:]) for tokens in (2, 3)])
 
 
 def _weighed(weights: Sequence[int], alike: Sequence[bool]) -> Case:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from proofs_check import POSITIVE, Assumption, Claim, ClaimError, Effort, at_least, at_most, equal, smaller, try_claim
 from proofs_check.evidence.judge import judge, judge_all
 from proofs_check.evidence.search import search_claim, two_positions_space
-from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.solver import CONTRADICT, prove_claim
 from proofs_check.library.domains import DOMAINS, domain_of, wide_two_positions
 from proofs_check.library.strategies import theorem
 from proofs_check.library.wide import SIZES, wide_search
@@ -191,6 +191,16 @@ def test_vocabularies_that_a_claim_assumes_are_tried() -> None:
     finding = wide_search(false, Effort(), domain_of(false).wide)
     assert finding is not None
     assert finding.status == "refuted"
+
+
+def test_the_solver_is_not_asked_of_vocabularies_that_are_excluded() -> None:
+    """Nothing after such an assumption need have a value there."""
+    large = Assumption("V >= 4", lambda p, q: len(p) >= 4)
+    fourth = Assumption("p3 > 0", lambda p, q: p[3] > 0)
+    for assumes in ((large,), (large, fourth)):
+        finding = prove_claim(Claim("p3 <= 1", lambda p, q: at_most(p[3], 1), assumes), 2)
+        assert (finding.status, finding.note) == ("undecided", CONTRADICT)
+    assert prove_claim(Claim("p3 <= 1", lambda p, q: at_most(p[3], 1), (large, fourth)), 4).status == "held"
 
 
 def test_positive_speaks_of_all_pmfs() -> None:
