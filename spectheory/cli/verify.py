@@ -157,12 +157,12 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
                         refused.append((claim, error))
     finally:  # an interruption leaves the others their answers
         if question.json and trials:
-            others = [{"claim": claim.says, "why": str(error)} for claim, error in refused]
+            others = [{"claim": claim.says, "why": str(reason)} for claim, reason in refused]
             print_json({"claims": [trial.as_dict() for trial in trials], "refused": others})
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
-    for _, error in refused[:-1]:
-        remark(str(error))
+    for _, reason in refused[:-1]:
+        remark(str(reason))
     if refused:
         raise refused[-1][1]
     return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE
