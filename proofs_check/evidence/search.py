@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,19 @@ from numpy.typing import NDArray
 
 from proofs_check.evidence.judge import judge
 from proofs_check.statement.arithmetic import evaluated_in
-from proofs_check.statement.claims import AssumptionError, Case, Claim, ClaimError, further, shown
+from proofs_check.statement.claims import (
+    PAIR,
+    TWO_POSITIONS,
+    AssumptionError,
+    Case,
+    Claim,
+    ClaimError,
+    further,
+    laid_out,
+    pmfs_of,
+    shown,
+    with_pmfs,
+)
 from proofs_check.statement.findings import Effort, Finding, together
 from proofs_check.statement.fractions import Fraction
 
@@ -73,8 +86,22 @@ def pair_space(tokens: int, *, faces: bool = False) -> Space:
 
     faces: next to the faces of the simplex, where the vector's negative entries are :data:`FLOOR`.
     """
+    return _space(PAIR, tokens, 2, faces)
+
+
+def two_positions_space(tokens: int, *, faces: bool = False) -> Space:
+    """Target and draft at two positions, as :func:`pair_space` has one."""
+    return _space(TWO_POSITIONS, tokens, 2 + 2 * tokens, faces)
+
+
+def _space(names: tuple[str, ...], tokens: int, pmfs: int, faces: bool) -> Space:
     pmf = _clipped if faces else softmax
-    return Space(2 * tokens, lambda x: {"p": pmf(x[:tokens]), "q": pmf(x[tokens:])})
+
+    def weights(x: NDArray[np.float64]) -> Case:
+        rows = iter(x.reshape(pmfs, tokens))
+        return laid_out(names, tokens, lambda _: pmf(next(rows)))
+
+    return Space(pmfs * tokens, weights, " ".join(names))
 
 
 def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Fraction, ...]:
@@ -188,11 +215,11 @@ def _walked(claim: Claim, space: Space, effort: Effort, number: int) -> Finding:
 def _simplest(claim: Claim, space: Space, x: NDArray[np.float64]) -> tuple[float | None, str] | None:
     """The counterexample of smallest common denominator next to the one found, if there is a small one."""
     near = space.weights(x)
-    if set(near) != {"p", "q"}:
+    if tuple(near) not in (PAIR, TWO_POSITIONS):
         return None
     for denominator in range(2, 201):
-        case = {name: rational(pmf, denominator) for name, pmf in near.items()}
-        if all(sum(pmf) == 1 for pmf in case.values()) and claim.unmet(case) is None:
+        case = with_pmfs(near, partial(rational, denominator=denominator))
+        if all(sum(pmf) == 1 for pmf in pmfs_of(case)) and claim.unmet(case) is None:
             try:
                 judged = judge(claim, case)
             except ClaimError:

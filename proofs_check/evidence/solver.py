@@ -13,7 +13,7 @@ from typing import Any
 
 from proofs_check.evidence.judge import judge, leaves, outline
 from proofs_check.statement.arithmetic import Transcendental, nonzero_terms
-from proofs_check.statement.claims import POSITIVE, Claim, ClaimError, Compared, shown
+from proofs_check.statement.claims import POSITIVE, Case, Claim, ClaimError, Compared, laid_out, pmfs_of, shown
 from proofs_check.statement.findings import Finding
 from proofs_check.statement.fractions import Fraction
 from spectheory.errors import load_extra
@@ -23,7 +23,7 @@ SECONDS = 60
 
 
 def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
-    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens."""
+    """Ask the solver whether a claim holds for all pmfs on this many tokens, of one position or of two."""
     finding = _asked(claim, tokens, seconds)
     if finding.note not in (DIVIDES, VANISHES):
         return finding
@@ -42,13 +42,16 @@ VANISHES = "the solver's counterexample does not stand in fractions"
 def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     z3 = load_extra("z3", extra="proofs")
     fresh = z3.Context()  # what was asked before changes no answer
-    p, q = ([z3.Real(f"{name}{i}", fresh) for i in range(tokens)] for name in "pq")
-    conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
-    case = {"p": tuple(p), "q": tuple(q)}
+    case = _each_share(claim, tokens, lambda label: z3.Real(label, fresh))
+    conditions = [met for pmf in pmfs_of(case) for met in (*(share >= 0 for share in pmf), sum(pmf) == 1)]
     _refuse_floats(claim, tokens)
     try:
         with no_branches(), nonzero_terms() as nonzero:
-            conditions += [_truth(each.met(**case)) for each in claim.assumes]
+            for each in claim.assumes:
+                met = _truth(each.met(**case))
+                if met is False:  # as of V: nothing after it need have a value
+                    return Finding("undecided", 1, note=CONTRADICT)
+                conditions.append(met)
             goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
@@ -56,7 +59,12 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
             limit="a proof attempt needs + - * / and proofs_check.statement.arithmetic",
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error
-    return _confirmed(claim, decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
+    return _confirmed(claim, decide(conditions, goals, leaves(case), seconds, nonzero), tokens)
+
+
+def _each_share(claim: Claim, tokens: int, share: Callable[[str], Any]) -> Case:
+    """A case of shares made by their labels, as p0 or q2[1]0."""
+    return laid_out(claim.about, tokens, lambda pmf: tuple(share(f"{pmf}{x}") for x in range(tokens)))
 
 
 def _truth(met: Any) -> Any:
@@ -70,17 +78,17 @@ def _truth(met: Any) -> Any:
 
 def _refuse_floats(claim: Claim, tokens: int) -> None:
     """Try the assumptions on fractions that refuse floats; other trouble with them shows elsewhere."""
-    flat = tuple(Unmixed(1, tokens) for _ in range(tokens))
+    flat = _each_share(claim, tokens, lambda _: Unmixed(1, tokens))
     for each in claim.assumes:
-        with suppress(TypeError, ZeroDivisionError, Transcendental):
-            each.met(p=flat, q=flat)
+        with suppress(TypeError, ZeroDivisionError, Transcendental, LookupError):
+            each.met(**flat)
 
 
 def _confirmed(claim: Claim, finding: Finding, tokens: int) -> Finding:
     """The finding; a counterexample of the solver, for whom 1/0 is any number, is judged in fractions."""
     if finding.status != "refuted":
         return finding
-    case = {name: tuple(finding.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
+    case = _each_share(claim, tokens, finding.values.__getitem__)
     try:
         judged = judge(claim, case)
     except ClaimError:

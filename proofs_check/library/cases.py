@@ -40,9 +40,9 @@ NEAR = (Fraction(1, 10**7), Fraction(1, 10**30))
 """What stands for a zero next to a face of the simplex."""
 
 
-def near_faces(max_tokens: int, denominator: int) -> Iterator[Case]:
-    """The pairs of :func:`all_pairs` with zeros, and a small share in place of those of p, of q or of both."""
-    for share, pair in product(NEAR, all_pairs(max_tokens, denominator)):
+def near_faces(pairs: Iterable[Case], shares: Sequence[Fraction] = NEAR) -> Iterator[Case]:
+    """The pairs with zeros, and a small share in place of those of p, of q or of both."""
+    for share, pair in product(shares, list(pairs)):
         near = {name: _inside(pmf, share) for name, pmf in pair.items()}
         for changed in ("pq", "p", "q"):
             if all(near[name] != pair[name] for name in changed):

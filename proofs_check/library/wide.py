@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from proofs_check.evidence.judge import judge_all
@@ -51,13 +51,17 @@ def wide_pairs(seed: int, tokens: int, rounds: int = 1) -> Iterator[Case]:
             yield {"p": p, "q": q}
 
 
-def wide_search(claim: Claim, effort: Effort) -> Finding | None:
-    """Judge a claim on pairs of every size, up to the first that refutes it; None if no pair met the assumptions."""
+Wide = Callable[[int, int, int], Iterator[Case]]
+"""Cases of a seed, on a number of tokens, in so many rounds."""
+
+
+def wide_search(claim: Claim, effort: Effort, cases: Wide = wide_pairs) -> Finding | None:
+    """Judge a claim on cases of every size, up to the first that refutes it; None if none met the assumptions."""
     deadline = time.monotonic() + effort.pick(*SECONDS)
     finding: Finding | None = None
     for tokens in SIZES:
         try:
-            here = judge_all(claim, _until(deadline, wide_pairs(effort.seed, tokens, effort.pick(*ROUNDS))))
+            here = judge_all(claim, _until(deadline, cases(effort.seed, tokens, effort.pick(*ROUNDS))))
         except AssumptionError:  # none of this size meets the assumptions, or there was no time
             continue
         finding = together(finding, here) if finding else here

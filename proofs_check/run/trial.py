@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, Literal
 
 from proofs_check.evidence.judge import judge_all
-from proofs_check.evidence.search import pair_space, search_claim
+from proofs_check.evidence.search import search_claim
 from proofs_check.evidence.solver import CONTRADICT, prove_claim
-from proofs_check.library import cases
+from proofs_check.library.domains import domain_of
 from proofs_check.library.wide import SIZES, wide_search
-from proofs_check.statement.claims import Assumption, AssumptionError, Claim, ClaimError
+from proofs_check.statement.claims import Assumption, AssumptionError, Claim, ClaimError, pmfs_of
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.errors import SettingError
-
-GRID = (6, 10)
-"""Largest denominator of the grid on two and three tokens, in a default and a deep trial."""
-
-FACES = (3, 6)
-"""That of the pairs next to the faces of the simplex."""
 
 MOST_TOKENS = 8
 """Largest vocabulary a solver is asked about: it has two unknowns a token, and gives up long before."""
@@ -112,13 +106,14 @@ class Trial:
             missed = "" if gap is None else f" (left - right = {-gap:.3g})"
             lines.append(f"  counterexample: {self.counterexample.at}{missed}")
             return "\n".join(lines)
+        domain = domain_of(self.claim)
         for finding, over in (
-            (self.grid, "grid and next to its faces, V up to 3"),
-            (self.search, "search, V up to 5"),
+            (self.grid, f"grid and next to its faces, {domain.grid_sizes}"),
+            (self.search, f"search, {domain.draw_sizes}"),
             (self.wide, f"shapes, V up to {self.largest}"),
         ):
             if finding:
-                lines.append(f"  {over}: {finding.cases:,} pairs, {finding.status}")
+                lines.append(f"  {over}: {finding.cases:,} {domain.cases}, {finding.status}")
         gaps = [(each.gap, each.at) for each in self.findings if each.gap is not None]
         if gaps:
             gap, at = min(gaps, key=lambda both: both[0])
@@ -135,14 +130,14 @@ class Trial:
         ]
 
 
-def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | None = None) -> Trial:
-    """Put a claim about every pair of pmfs p and q on trial.
+def try_claim(claim: Claim, *, tokens: Sequence[int] | None = None, effort: Effort | None = None) -> Trial:
+    """Put a claim about every pair of pmfs on trial, or about every two positions of target and draft.
 
     Parameters
     ----------
     claim : Claim
-    tokens : sequence of int
-        Sizes of the vocabulary the solver is asked about.
+    tokens : sequence of int, optional
+        Sizes of the vocabulary that the solver is asked about: 2 and 3, of two positions 2.
     effort : Effort, optional
 
     Raises
@@ -169,25 +164,23 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
       proof, every pmf on 3 tokens: refuted
       counterexample: p = (0, 1/3, 2/3), q = (2/3, 1/3, 0) (left - right = 0.111)
     """
-    from proofs_check.library.strategies import exact_pairs
-
     effort = Effort() if effort is None else effort
     _check(claim, tokens, effort)
+    domain = domain_of(claim)
+    tokens = domain.solved if tokens is None else tokens
     sizes: set[int] = set()
     noted = replace(claim, assumes=(*claim.assumes, _noting(sizes)))
     grid = search = wide = stopped = None
     try:
-        near = cases.near_faces(3, effort.pick(*FACES))
-        grid = judge_all(noted, chain(cases.all_pairs(3, effort.pick(*GRID)), near))
+        grid = judge_all(noted, domain.grid(effort))
     except AssumptionError as error:  # none on so few tokens: the searches have more
         stopped = error
     proofs, no_proof = _proofs(claim, tokens, effort)
     if not grid or grid.status != "refuted":
-        spaces = [*map(pair_space, (2, 3, 4)), *(pair_space(size, faces=True) for size in (3, 4))]
         with suppress(AssumptionError):
-            search = search_claim(noted, exact_pairs(), effort, spaces)
+            search = search_claim(noted, domain.draws(), effort, domain.spaces)
         if not search or search.status != "refuted":
-            wide = wide_search(noted, effort)
+            wide = wide_search(noted, effort, domain.wide)
     if stopped and not sizes:
         tried = f"pairs on {_runs((2, 3, *SIZES))} tokens were tried"
         raise AssumptionError(stopped.what, limit=tried, remedy="assume less")
@@ -195,11 +188,12 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
 
 
 def _noting(sizes: set[int]) -> Assumption:
-    """An assumption that is met; the sizes of the pairs of fractions that meet those before it come into `sizes`."""
+    """An assumption that is met; the sizes of the cases of fractions that meet those before it come into `sizes`."""
 
-    def met(p: Sequence[Any], q: Sequence[Any]) -> bool:
-        if not isinstance(p[0], float):
-            sizes.add(len(p))
+    def met(**case: Any) -> bool:
+        pmf = next(pmfs_of(case))
+        if not isinstance(pmf[0], float):
+            sizes.add(len(pmf))
         return True
 
     return Assumption("none", met)
@@ -227,12 +221,14 @@ def _runs(sizes: Sequence[int]) -> str:
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
-def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
+def _check(claim: Claim, tokens: Sequence[int] | None, effort: Effort) -> None:
     """Check what a trial is asked for."""
     for value, kind, remedy in ((claim, Claim, "Claim(says, holds)"), (effort, Effort, "Effort(deep=True)")):
         if not isinstance(value, kind):
             raise ClaimError(f"{value!r} is no {kind.__name__}", limit="needs one", remedy=f"pass {remedy}")
     sizes = list(tokens) if isinstance(tokens, tuple | list | range) else []
+    if tokens is None:
+        return
     if not sizes or not all(type(size) is int and 1 <= size <= MOST_TOKENS for size in sizes):
         raise SettingError(
             f"tokens is {tokens!r}", limit=f"needs integers in 1..{MOST_TOKENS}", remedy="(2, 3) is the default"

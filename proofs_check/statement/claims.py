@@ -5,7 +5,8 @@ It is written once, with :mod:`proofs_check.statement.arithmetic`, and judged by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +18,12 @@ Case = Mapping[str, Any]
 """What a claim is about: names to values, as p and q to pmfs."""
 
 Relation = Literal["==", "<=", "~"]
+
+PAIR = ("p", "q")
+"""Target and draft at one position."""
+
+TWO_POSITIONS = ("p1", "q1", "p2", "q2")
+"""Target and draft at the first position; p2[x] and q2[x] are theirs at the second, after the first token x."""
 
 
 class ClaimError(SpectheoryError):
@@ -84,7 +91,9 @@ class Claim:
     says : str
         The statement in words.
     holds : callable
-        Takes the entries of a case by name (``p`` and ``q`` of a pair) and returns one :class:`Compared` or several.
+        Takes the entries of a case by name and returns one :class:`Compared` or several. A trial gives it ``p`` and
+        ``q``, or ``p1``, ``q1``, ``p2`` and ``q2`` if it has these parameters: ``p2[x]`` is the target's pmf of the
+        second token after the first token x.
     assumes : tuple of Assumption
 
     Examples
@@ -114,6 +123,15 @@ class Claim:
                 limit="assumes is a tuple of Assumption",
                 remedy="write (POSITIVE,) for one",
             )
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The names that a trial gives it: of two positions if it has a parameter of theirs, else of one."""
+        try:
+            parameters = inspect.signature(self.holds).parameters
+        except (TypeError, ValueError):
+            return PAIR
+        return PAIR if parameters.keys().isdisjoint(TWO_POSITIONS) else TWO_POSITIONS
 
     def unmet(self, case: Case) -> Assumption | None:
         """The first assumption the case does not meet."""
@@ -166,8 +184,35 @@ def further(claim: Claim, one: Assumption | None, other: Assumption | None) -> A
     return max(one, other, key=order.index)
 
 
-POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))
-"""Both pmfs have full support."""
+def pmfs_of(case: Case) -> Iterator[tuple[Any, ...]]:
+    """The pmfs of a case; of p2 and q2 those after every first token."""
+    for value in case.values():
+        yield from value if isinstance(value[0], tuple) else [value]
+
+
+def with_pmfs(case: Case, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """The case with another pmf in place of each."""
+    rows = map(change, pmfs_of(case))
+    return laid_out(case, len(next(pmfs_of(case))), lambda _: next(rows))
+
+
+def laid_out(names: Iterable[str], tokens: int, pmf: Callable[[str], tuple[Any, ...]]) -> dict[str, Any]:
+    """A case of pmfs made by their labels: one for each name, of p2 and q2 one after every first token.
+
+    Examples
+    --------
+    >>> laid_out(("q1", "q2"), 2, lambda label: (label,))
+    {'q1': ('q1',), 'q2': (('q2[0]',), ('q2[1]',))}
+    """
+    return {
+        name: tuple(pmf(f"{name}[{x}]") for x in range(tokens)) if name.endswith("2") else pmf(name) for name in names
+    }
+
+
+POSITIVE = Assumption(
+    "p and q are positive everywhere", lambda **case: every(share > 0 for pmf in pmfs_of(case) for share in pmf)
+)
+"""All pmfs have full support."""
 
 LONG = 10**4
 """Denominators above this are shown as decimals where brevity is asked for."""

@@ -155,7 +155,14 @@ class ClaimsJson(Part, kw_only=True):
         search: Finding | None
         wide: Finding | None
 
-    claims: Annotated[list[Claim], says("every claim of the file, with what was found")]
+    class Refused(Part):
+        """A claim that has no value on a case, or assumes what no case meets."""
+
+        claim: str
+        why: str
+
+    claims: Annotated[list[Claim], says("every claim of the file that was tried, with what was found")]
+    refused: Annotated[list[Refused], says("the others, each with the reason; the status is then 2")]
 
 
 class LedgerJson(Part, kw_only=True):

@@ -152,7 +152,7 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     }
     one_source({"--claim": True, "--out": question.out is not None, **{k: v is not None for k, v in given.items()}})
     trials: list[Trial] = []
-    trouble: list[SpectheoryError] = []
+    refused: list[tuple[Claim, SpectheoryError]] = []
     try:
         with redirect_stdout(sys.stderr):  # what the file prints is no part of the answer
             for claim in _claims(Path(str(question.claim))):
@@ -160,16 +160,17 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
                     try:
                         trials.append(try_claim(claim, effort=effort))
                     except SpectheoryError as error:  # the claims after it are tried
-                        trouble.append(error)
+                        refused.append((claim, error))
     finally:  # an interruption leaves the others their answers
         if question.json and trials:
-            print_json({"claims": [trial.as_dict() for trial in trials]})
+            others = [{"claim": claim.says, "why": str(reason)} for claim, reason in refused]
+            print_json({"claims": [trial.as_dict() for trial in trials], "refused": others})
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
-    for each in trouble[:-1]:
-        remark(str(each))
-    if trouble:
-        raise trouble[-1]
+    for _, reason in refused[:-1]:
+        remark(str(reason))
+    if refused:
+        raise refused[-1][1]
     return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE
 
 

@@ -89,9 +89,12 @@ def test_a_claim_that_breaks_stops_none_of_the_others(run: Run, tmp_path: Path) 
     path.write_text(SEVERAL)
     status, out, err = run("--claim", str(path), "--json")
     assert status == 2
-    verdicts = [(trial["claim"], trial["verdict"]) for trial in json.loads(out)["claims"]]
+    answer = json.loads(out)
+    verdicts = [(trial["claim"], trial["verdict"]) for trial in answer["claims"]]
     assert verdicts == [("two", "not refuted"), ("four", "refuted")]
     first, second = err.splitlines()
+    assert [each["claim"] for each in answer["refused"]] == ["one", "three"]
+    assert all(each["why"] in line for each, line in zip(answer["refused"], (first, second), strict=True))
     assert ("NameError" in first, "IndexError" in second) == (True, True)
 
 
