@@ -33,7 +33,7 @@ _TINY = -600.0
 """Below this log Q the square of Q is no double: D = kQ to the last digit."""
 
 
-def log_drawn(log_draft: Floats, chains: int) -> Floats:
+def _log_drawn(log_draft: Floats, chains: int) -> Floats:
     """Log D: that one of k chains begins with a run whose log-probability is log Q, ``[...]`` (exact).
 
     Examples
@@ -68,7 +68,7 @@ def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> F
     chains = at_least_one("chains", chains)
     p, q = (_log_probabilities(name, logs) for name, logs in (("log_target", log_target), ("log_draft", log_draft)))
     fit_together("log_target and log_draft", p, q)
-    log_reach, reached = log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
+    log_reach, reached = _log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
     impossible = log_reach == -np.inf  # where the draft cannot reach, the term is 0, whatever the target does
     return np.exp(np.minimum(0.0, np.where(impossible, -np.inf, log_reach - np.where(impossible, 0.0, reached))))
 

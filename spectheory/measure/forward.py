@@ -248,7 +248,7 @@ class Statistics:
         """The columns of rows of both models' logits, `done` tokens after the first."""
         # A path of calls passes a position once (§7), at one start and depth: a key for each position is enough.
         keys, fewer = position_keys(self.key, done, len(tokens)), f"--chunk {max(1, len(tokens) // 2)}"
-        with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
+        with _naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             statistics = position_statistics(
                 *(target, draft, tokens, self.sampling),
                 race=self.race,
@@ -317,7 +317,7 @@ def paired_logits(
 
 
 @contextmanager
-def naming_the_text(name: str, done: int) -> Iterator[None]:
+def _naming_the_text(name: str, done: int) -> Iterator[None]:
     """Errors about rows of logits name the text and the token, `done` tokens after its first."""
     try:
         yield

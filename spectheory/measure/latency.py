@@ -81,7 +81,7 @@ class WarmModel:
         return [self.run(tokens, keep=1) for _ in range(BURST)]
 
 
-class WarmHead:
+class _WarmHead:
     """A head after `context` pairs of its target. A pass includes embeddings and the output matrix.
 
     The first pass of a call reads pairs; the others of an autoregressive head are on drafted tokens. A parallel head
@@ -216,7 +216,7 @@ def measure_latency(
     (:func:`~spectheory.measure.loop_time.time_loop`).
 
     Of a draft head, m are the drafted tokens that a pass reads, and the first pass of a call is also timed by the pairs
-    that it reads (:class:`WarmHead`). The target's passes on two tokens or more include taking the hidden states for
+    that it reads (:class:`_WarmHead`). The target's passes on two tokens or more include taking the hidden states for
     it; the plain step does not, as plain decoding needs none. ``hidden_states`` of the provenance has the seconds that
     taking them adds to a pass on one token.
     """
@@ -287,7 +287,7 @@ class Timing:
             _place_anew(model)
         target = WarmModel(self.pair.target, vocabulary, self.context, head.layers if head else ())
         draft = (
-            WarmHead(self.pair, self.context, self.tokens)
+            _WarmHead(self.pair, self.context, self.tokens)
             if head
             else WarmModel(
                 replace(self.pair.draft, common=None), min(vocabulary, self.pair.draft.outputs), self.context
@@ -445,7 +445,7 @@ def _could_be_narrower(table: LatencyTable, budget: Budget) -> bool:
     return wide and more.get(ended.get("stopped", ""), False)
 
 
-def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int) -> Round:
+def _round(draft: WarmModel | _WarmHead, target: WarmModel, sizes: Sequence[int], number: int) -> Round:
     """Seconds of the plain step and of every other pass, in the order of decoding.
 
     For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at

@@ -19,7 +19,7 @@ from spectheory.measure.model_files import moving_rope
 from spectheory.measure.pair import Model
 
 
-class PreallocatedLayer(DynamicLayer):
+class _PreallocatedLayer(DynamicLayer):
     """A cache layer whose keys and values are the filled part of longer tensors."""
 
     def __init__(self, layer: Any, rows: Tensor, room: int) -> None:
@@ -65,8 +65,8 @@ def select(cache: Any, rows: Tensor, room: int) -> None:
         cache.reorder_cache(rows)
         return
     for i, layer in enumerate(layers):
-        if type(layer) in (DynamicLayer, PreallocatedLayer) and layer.is_initialized:
-            layers[i] = PreallocatedLayer(layer, rows, room)
+        if type(layer) in (DynamicLayer, _PreallocatedLayer) and layer.is_initialized:
+            layers[i] = _PreallocatedLayer(layer, rows, room)
         else:
             layer.reorder_cache(rows)
 

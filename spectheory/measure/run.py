@@ -48,7 +48,7 @@ _WASTE = 1 / 3
 """Share of padding in the prompts' tokens from which on there is a remark."""
 
 
-def batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSettings, *, workers: int = 0) -> int:
+def _batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSettings, *, workers: int = 0) -> int:
     """How many prompts to sample together at most: as many as :data:`_SHARE` of the free memory holds (an estimate),
     and no more than pays; 1 for given text and for a target that reads no padding.
 
@@ -132,7 +132,7 @@ def measure(
     Sampled texts, and the columns of each prompt, are rows of a file next to `out` when they are finished; the trace
     appears when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the
     models, so a resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as
-    many as memory allows (:func:`~spectheory.measure.run.batch_for`), which changes numbers by rounding alone; a
+    many as memory allows (:func:`~spectheory.measure.run._batch_for`), which changes numbers by rounding alone; a
     resumed run keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the
     work is done. Returns the trace as read back from `out`.
     """
@@ -170,7 +170,7 @@ def run_measurement(
             report(Progress(len(job.prompts), len(job.prompts), len(job.prompts)))
             return trace
         with PartStore(out, job.fingerprint) as store:
-            fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
+            fitting = batch or _batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
             together = _begun(store, fitting, remark)
             idle = on_idle if works_here(runner) else None
             return _Run(job, out, store, runner, report, remark, idle).run(together, batch, quick, on_stage)

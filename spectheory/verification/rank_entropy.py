@@ -47,7 +47,7 @@ class Atoms(NamedTuple):
     odds: Floats
 
 
-def merged(weights: Floats, odds: Floats, step: float) -> tuple[Atoms, Atoms]:
+def _merged(weights: Floats, odds: Floats, step: float) -> tuple[Atoms, Atoms]:
     """Two mixtures around that of finite `odds`: a lower one, spread out to the ends of cells of log(1 + g) that are
     `step` wide, and an upper one, at the cells' means (exact up to rounding); twice the same if that saves nothing.
     """
@@ -114,7 +114,7 @@ class _GeometricMixture:
         growth = 4 * tolerance**0.5
         while True:
             # Cells a quarter as wide as blocks lose less than these.
-            lower, upper = (_GeometricMixture(*atoms) for atoms in merged(self.weights, self.odds, growth / 4))
+            lower, upper = (_GeometricMixture(*atoms) for atoms in _merged(self.weights, self.odds, growth / 4))
             low, high, blocks = lower._sum(what, growth, tolerance)
             if lower.odds is not upper.odds:
                 _, high, blocks = upper._sum(what, growth, tolerance)

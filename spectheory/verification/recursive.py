@@ -302,11 +302,11 @@ class RecursiveRejection(RankRule):
     def _ranks(self, p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
         """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank."""
         if self.replacement:
-            return islice(iid_ranks(p, q, xp), max_rank)
+            return islice(_iid_ranks(p, q, xp), max_rank)
         return _distinct_ranks(p, q, max_rank, xp)
 
 
-def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
+def _iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
     r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, r = 1, 2, ...; small rests keep
     digits.
     """

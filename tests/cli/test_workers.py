@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import loading
-from spectheory.cli.loading import runner_of, settings_of, source_of
+from spectheory.cli.loading import _source_of, runner_of, settings_of
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.measure import Progress, measure
 from spectheory.pairs import PROMPTS
@@ -57,7 +57,7 @@ def test_another_folder_finds_the_same_models(
     tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tiny_folders[0].parent)
-    source = source_of(PairOptions(target="./target", draft="builtin:draft", device="cpu")).absolute()
+    source = _source_of(PairOptions(target="./target", draft="builtin:draft", device="cpu")).absolute()
     assert (source.target, source.draft) == (str(tiny_folders[0]), "builtin:draft")
 
 
@@ -83,7 +83,7 @@ def test_an_interrupt_ends_all_workers_and_keeps_what_is_finished(tmp_path: Path
         _, said = run.communicate(timeout=60)  # it ends when the workers, which hold its stderr, have ended
         assert run.returncode == status, said
         assert "Traceback" not in said
-    pair, settings = source_of(PairOptions(device="cpu")).load(), settings_of(TextOptions())
+    pair, settings = _source_of(PairOptions(device="cpu")).load(), settings_of(TextOptions())
     left = len(kept(out))
     seen: list[Progress] = []
     resumed = measure(pair, read_prompts(prompts), settings, out, on_progress=seen.append)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.engines.vllm.bench import read_run, read_runs
+from spectheory.engines.vllm.bench import _read_run, read_runs
 from spectheory.errors import TextError
 from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.reading import read_evidence
@@ -87,13 +87,13 @@ def test_times_after_the_first_token(tmp_path: Path) -> None:
         # Two outputs of 2 and 100 tokens: 1 token in 1 s, 99 in 9.9 s.
         **{"mean_tpot_ms": 550.0, "latencies": [2.0, 10.9]},
     }
-    run = read_run(saved(tmp_path, uneven))
+    run = _read_run(saved(tmp_path, uneven))
     assert run.decoding == pytest.approx(10.9)
     assert run.decoding / run.decoded == pytest.approx(0.109)
     assert run.in_flight == pytest.approx(10.9 / 11)
     del uneven["latencies"]
-    assert read_run(saved(tmp_path, {**uneven, "mean_e2el_ms": 6450.0})).decoding == pytest.approx(10.9)
-    assert read_run(saved(tmp_path, uneven)).decoding == pytest.approx(55.0), "right for equal outputs alone"
+    assert _read_run(saved(tmp_path, {**uneven, "mean_e2el_ms": 6450.0})).decoding == pytest.approx(10.9)
+    assert _read_run(saved(tmp_path, uneven)).decoding == pytest.approx(55.0), "right for equal outputs alone"
 
 
 def test_several_runs_of_a_file(tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_several_runs_of_a_file(tmp_path: Path) -> None:
         with pytest.raises(
             TextError, match=r"holds 2 runs: one run is read at a time; split it, or give it to spectheory"
         ):
-            read_run(path)
+            _read_run(path)
 
 
 def test_a_run_without_speculation(tmp_path: Path) -> None:
     plain = {name: value for name, value in RUN.items() if not name.startswith("spec_decode")}
-    run = read_run(saved(tmp_path, plain))
+    run = _read_run(saved(tmp_path, plain))
     assert (run.k, run.calls) == (0, None)
     counters = read_evidence(tmp_path / "run.json")
     assert isinstance(counters, Counters)
@@ -132,7 +132,7 @@ def test_a_run_without_speculation(tmp_path: Path) -> None:
 )
 def test_wrong_numbers_are_one_line(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(TextError) as refused:
-        read_run(saved(tmp_path, RUN | change))
+        _read_run(saved(tmp_path, RUN | change))
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -149,7 +149,7 @@ def test_real_captures() -> None:
     """Names say k and concurrency. Calls and accepted tokens hold the tokens past the end of texts, and no fewer."""
     assert len(CAPTURES) == 18
     for path in CAPTURES:
-        run, counters = read_run(path), read_evidence(path)
+        run, counters = _read_run(path), read_evidence(path)
         assert path.stem.startswith(f"k{run.k}_c{run.concurrency}_")
         assert isinstance(counters, Counters)
         assert (counters.tokens, run.failed) == (64 * run.completed, 0)
@@ -163,7 +163,7 @@ def test_real_captures() -> None:
 def test_a_printed_block_is_its_json() -> None:
     """To the digits that are printed."""
     (path,) = CAPTURES[0].parent.glob("*.txt")
-    printed, saved_run = read_run(path), read_run(path.with_suffix(".json"))
+    printed, saved_run = _read_run(path), _read_run(path.with_suffix(".json"))
     same = ("concurrency", "completed", "calls", "drafted", "accepted", "input_tokens", "output_tokens")
     assert [getattr(printed, name) for name in same] == [getattr(saved_run, name) for name in same]
     assert printed.survival == pytest.approx(saved_run.survival, abs=5.1e-5)

@@ -67,7 +67,7 @@ def kept_tokens(logits: Tensor, sampling: Sampling, admitted: Tensor | None = No
     """
     if compiles(logits.device, logits.shape[1]):
         return _compiled_kept(logits, sampling, admitted)
-    return kept_in_torch(logits, sampling, admitted)
+    return _kept_in_torch(logits, sampling, admitted)
 
 
 def compiles(device: torch.device, size: int) -> bool:
@@ -75,7 +75,7 @@ def compiles(device: torch.device, size: int) -> bool:
     return device.type == "cpu" and size >= kernels.SMALLEST and kernels.installed()
 
 
-def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
+def _kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
     """The same on any device."""
     size, logits = logits.shape[1], _single(logits)
     best = logits.amax(dim=-1, keepdim=True)

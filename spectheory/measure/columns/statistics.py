@@ -58,7 +58,7 @@ def _by_start(p: Pmf, q: Pmf, at: Tensor, keys: Keys, buffers: Tensor, *, race: 
     return columns
 
 
-def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+def _by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
     """The columns that cost little. `buffers` ``[2, rows, V]`` are overwritten."""
     log_target, log_draft = _logs(p, q, at)
     sums = _compiled_sums if fits(p.pmf) else _sums
@@ -234,7 +234,9 @@ def _renyi(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
     return torch.stack(orders, dim=-1)
 
 
-def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
+def _expensive(
+    p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor
+) -> dict[str, Tensor]:
     """The columns of the race, of distinct candidates and of biased rules."""
     return {
         "race_acceptance": race_acceptance(p.pmf, q.pmf, buffers[1]).to(widest(p.pmf)),
@@ -310,13 +312,13 @@ def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, bu
     """Columns that depend on both pmfs alone, of the tokens at places ``[rows, 1]``; `buffers` are overwritten."""
     if settings.by_start:
         return _by_start(p, q, at, keys, buffers, race=settings.race)
-    columns = by_position(p, q, at, buffers)
+    columns = _by_position(p, q, at, buffers)
     if settings.judged:
         columns |= _output_masses(p, at, buffers[1])
     if settings.better_drafts:
         columns["renyi"] = _renyi(p, q, buffers[1])
     if settings.race:
-        columns |= expensive(p, q, at, columns, keys, buffers)
+        columns |= _expensive(p, q, at, columns, keys, buffers)
     return columns
 
 
@@ -400,7 +402,7 @@ class _Union:
 def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
     """The columns of both pmfs at positions where both models' settings truncate, with ranks in the vocabulary."""
     size = target.shape[1]
-    both = union(
+    both = _union(
         kept_tokens(target, settings.target, at if settings.sampled else None),
         kept_tokens(draft, settings.draft),
         at,
@@ -421,16 +423,16 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
 
 
-def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
+def _union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
     if not compiles(tokens.device, size):
-        return union_in_torch(p, q, tokens, size)
+        return _union_in_torch(p, q, tokens, size)
     merged = importlib.import_module("spectheory.kernels.supports").merged
     parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
     return _Union(*(torch.from_numpy(x) for x in parts))
 
 
-def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
+def _union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The same on any device."""
     every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
     first = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)

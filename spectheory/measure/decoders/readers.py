@@ -47,13 +47,13 @@ class PmfRows:
 
     def _pmfs(self, logits: Tensor) -> Floats:
         try:
-            return pmfs_of(logits, self._sampling)
+            return _pmfs_of(logits, self._sampling)
         except LogitsError as error:
             what = f"{self._who}: {error.what}"
             raise LogitsError(what, limit=error.limit, remedy=error.remedy, row=error.row) from error
 
 
-def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
+def _pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
     """Pmfs ``[rows, V]`` of logits, in float64 where the device has it."""
     logits = logits.to(widest(logits))
     if sampling.truncates:
