@@ -67,7 +67,7 @@ def _beyond_training(draft: Model, depth: int | None) -> Iterator[str]:
         yield f"{draft.name} was trained for {draft.head.trained} drafts in a call and is measured to {depth}"
 
 
-def runner_of(how: MeasuringOptions, pair: PairOptions, prompts: int) -> Runner:
+def _runner_of(how: MeasuringOptions, pair: PairOptions, prompts: int) -> Runner:
     """The client itself, processes of its machine, or a Dask cluster."""
     in_range("--workers", how.workers, MOST_WORKERS)
     if how.scheduler is not None:

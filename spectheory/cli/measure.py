@@ -19,7 +19,7 @@ from rich.text import Text
 from spectheory.checks import in_range
 from spectheory.cli.console import answers, ready_folder, remark, remarks
 from spectheory.cli.inputs import cache_folder, read_latencies, remark_slower
-from spectheory.cli.loading import earlier_threads, load_named, runner_of, settings_of
+from spectheory.cli.loading import _runner_of, earlier_threads, load_named, settings_of
 from spectheory.cli.options import (
     LATENCY_FILE,
     MOST_TEXTS,
@@ -264,7 +264,7 @@ class Session:
         budget = Budget(how.latency_width, how.latency_seconds)
         settings = _measured_as(text)
         prompts = read_prompts(text.prompts or PROMPTS)
-        runner = runner_of(how, pair, len(prompts))
+        runner = _runner_of(how, pair, len(prompts))
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)
 
     @cached_property

@@ -15,7 +15,7 @@ from spectheory.checks import in_range, whole
 from spectheory.cli import options as usual
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remark
-from spectheory.cli.inputs import MOST_WORKERS, read_numbers
+from spectheory.cli.inputs import MOST_WORKERS, _read_numbers
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.options import RunOptions, SettingOptions
 from spectheory.cli.progress import progress
@@ -87,7 +87,7 @@ def _pmfs(question: SettingOptions) -> dict[str, Any]:
 
 def _rows_of(source: str, name: str) -> Any:
     """The pmfs of an option, ``[n, V]``."""
-    return pmf_rows(read_numbers(source, name), name)[0]
+    return pmf_rows(_read_numbers(source, name), name)[0]
 
 
 def _pair(question: SettingOptions) -> Parameters:
@@ -157,7 +157,7 @@ def _ranks(question: SettingOptions) -> Parameters:
 
 def _rank_law(question: SettingOptions) -> Parameters:
     source = _needed(question, "rank_pmf")
-    return {"rank_pmf": rank_law(read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
+    return {"rank_pmf": rank_law(_read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
 
 
 def _tree(question: SettingOptions) -> Parameters:

@@ -158,7 +158,7 @@ def _best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
 
     Examples
     --------
-    >>> best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
+    >>> _best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
     [(1,), (2,), (2, 1)]
     """
     law = law[:budget]

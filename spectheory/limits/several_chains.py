@@ -38,7 +38,7 @@ def _log_drawn(log_draft: Floats, chains: int) -> Floats:
 
     Examples
     --------
-    >>> float(np.exp(log_drawn(np.log(0.5), 2)).round(12)), float(log_drawn(np.float64(-2000.0), 4).round(6))
+    >>> float(np.exp(_log_drawn(np.log(0.5), 2)).round(12)), float(_log_drawn(np.float64(-2000.0), 4).round(6))
     (0.75, -1998.613706)
     """
     with np.errstate(divide="ignore", invalid="ignore"):

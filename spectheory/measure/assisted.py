@@ -53,7 +53,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
-from spectheory.measure.assistants import assisting, drafts_of_head
+from spectheory.measure.assistants import _assisting, drafts_of_head
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.common_tokens import CommonTokens
 from spectheory.measure.forward import teacher_forced
@@ -160,7 +160,7 @@ def generate(
         threshold = 0.0 if stop is None else stop.threshold
         stack.enter_context(_blank_settings(pair, sampling, k, threshold, settings, moving))
         read: list[int] = []  # tokens of each pass of the target
-        drafting = {} if k is None else stack.enter_context(assisting(pair))
+        drafting = {} if k is None else stack.enter_context(_assisting(pair))
         if drafting and (common := pair.draft.common):
             drafting |= {"tokenizer": common.target, "assistant_tokenizer": common.draft}
             if not strings:

@@ -25,7 +25,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates
-from spectheory.measure.loop_time import AS_MODELS_DO, time_loop
+from spectheory.measure.loop_time import AS_MODELS_DO, _time_loop
 from spectheory.measure.machine import Watch, free_bytes, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -213,7 +213,7 @@ def measure_latency(
     processes used.
 
     With `loop` each group also times our decoding loop with that sampling
-    (:func:`~spectheory.measure.loop_time.time_loop`).
+    (:func:`~spectheory.measure.loop_time._time_loop`).
 
     Of a draft head, m are the drafted tokens that a pass reads, and the first pass of a call is also timed by the pairs
     that it reads (:class:`_WarmHead`). The target's passes on two tokens or more include taking the hidden states for
@@ -315,7 +315,7 @@ class Timing:
         loop = None
         if self.loop is not None:
             seed = self.seed + len(self.groups)
-            loop = time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
+            loop = _time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
         return TimedGroup(
             **{who: {m: times[one, m] for one, m in times if one == who} for who in PASSES},
             loop=loop,

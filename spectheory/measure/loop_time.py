@@ -34,7 +34,7 @@ AS_MODELS_DO = Sampling()
 """Temperature 1 without cuts."""
 
 
-def time_loop(
+def _time_loop(
     pair: ModelPair, context: int, plain: float, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
 ) -> LoopTime:
     """Seconds of our decoding loop outside the passes, from a few calls after one text of `context` tokens (estimate).

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, WorkerError, load_extra
 from spectheory.measure.job import Encoded, MeasureSettings, texts_of, traces_of
-from spectheory.measure.machine import cpu_quota, find_device, versions
+from spectheory.measure.machine import _cpu_quota, find_device, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, share_of, starting_on
 from spectheory.runner import Seat, Spread
@@ -45,7 +45,7 @@ Load = Callable[[str | None], ModelPair]
 
 
 @dataclass(frozen=True)
-class Sample:
+class _Sample:
     """Sample the texts of a batch: prompts that are sampled together, always the same ones."""
 
     prompts: tuple[Encoded, ...]
@@ -56,7 +56,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Read:
+class _Read:
     """Read the texts of one prompt with both models."""
 
     prompt: Encoded
@@ -71,7 +71,7 @@ class Read:
         return f"prompt {self.prompt.prompt.id!r}"
 
 
-Task = Sample | Read
+Task = _Sample | _Read
 Done = list[list[Tensor]] | Trace
 """What a task gives: sampled texts of each prompt, token ids ``[n]``, or the trace of a prompt."""
 Due = deque[Task]
@@ -82,7 +82,7 @@ in whatever order. Closing it ends the work at once.
 """
 
 
-def workers_of(runner: Runner) -> int:
+def _workers_of(runner: Runner) -> int:
     """The most processes that a runner starts on one device, each with the pair; 0 if it starts none there."""
     return getattr(runner, "workers", 0)
 
@@ -91,7 +91,7 @@ def _perform(
     pair: ModelPair, task: Task, settings: MeasureSettings, remark: Callable[[str], None] | None = None
 ) -> Done:
     """Do a task; `remark` takes what the user should know of it."""
-    if isinstance(task, Sample):
+    if isinstance(task, _Sample):
         return texts_of(pair, task.prompts, settings, remark=remark)
     (trace,) = traces_of(pair, task.prompt, task.texts, [settings])
     return trace
@@ -146,7 +146,7 @@ class _Local:
     ) -> Generator[tuple[Task, Done], None, None]:
         devices = self.devices[: sum(len(task.prompts) for task in due)]
         cores, order = sorted(allowed_cores()), _Order(self.load, _identity(pair), settings)
-        threads = self.threads or max(1, int(min(len(cores), cpu_quota()) / max(len(devices), 1)))
+        threads = self.threads or max(1, int(min(len(cores), _cpu_quota()) / max(len(devices), 1)))
         seats = [
             _Process(
                 replace(order, worker=f"worker {number + 1}", device=device, threads=threads),

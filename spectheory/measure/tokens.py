@@ -60,7 +60,7 @@ def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False
     return _ids(tokenizer, text, special=not chat_template, what=f"prompt {prompt.id!r}")
 
 
-def encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
+def _encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
     """Token ids ``[n]`` of the text given with a prompt, tokenised separately and without special tokens."""
     if prompt.output is None:
         raise TextError(

@@ -156,7 +156,7 @@ def _followed(tokens: Sequence[int], above: Sequence[int], follows: Sequence[int
 
     Examples
     --------
-    >>> followed([7, 8, 9], [-1, -1, 1], [8, 9, 7])
+    >>> _followed([7, 8, 9], [-1, -1, 1], [8, 9, 7])
     2
     """
     places: dict[tuple[int, int], int] = {}

@@ -237,7 +237,7 @@ def _apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
 
     Examples
     --------
-    >>> apart([0.1, 0.5, 0.5], [0.2, 0.2, 0.2])
+    >>> _apart([0.1, 0.5, 0.5], [0.2, 0.2, 0.2])
     [0.1, 0.4, 0.6]
     """
     from scipy.optimize import isotonic_regression

@@ -31,14 +31,14 @@ class Placement(ABC):
 
 
 @dataclass(frozen=True)
-class _InTurn(Placement):
+class InTurn(Placement):
     """Draft, then verify, as most engines do."""
 
     name: ClassVar[str] = "in-turn"
 
 
 @dataclass(frozen=True)
-class _Remote(Placement):
+class Remote(Placement):
     """In turn, on another machine: each call waits for two messages."""
 
     name: ClassVar[str] = "remote"
@@ -96,7 +96,7 @@ def placement(words: str | Placement, link: float = 0.0) -> Placement:
     if isinstance(words, Placement):
         return words
     written = instance("drafting", words, str, remedy="remote is one").casefold()
-    plain: dict[str, Placement] = {"in-turn": _InTurn(), "remote": _Remote(link)}
+    plain: dict[str, Placement] = {"in-turn": InTurn(), "remote": Remote(link)}
     if written in plain:
         return plain[written]
     match = re.fullmatch(r"(ahead|parallel):(\d{1,9})(xall)?", written)

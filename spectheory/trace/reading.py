@@ -114,7 +114,7 @@ def read_evidence(path: Path, format: str | None = None) -> Evidence:
 def format_of(path: Path, name: str | None = None) -> Format:
     """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
     if name is not None:
-        known = _all_formats()
+        known = all_formats()
         if instance("the format", name, str, remedy="None recognises it by the content") not in known:
             raise SettingError(
                 f"format {name!r} is unknown", limit=f"there are {', '.join(known)}", remedy="name one, or leave it out"
@@ -129,7 +129,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
     for unread in UNREAD:
         if unread.recognises(head):
             raise TraceError(f"{file} is {unread.what}", limit=unread.limit, remedy=unread.remedy())
-    for each in _all_formats().values():
+    for each in all_formats().values():
         if each.recognises(head):
             return each
     if file.suffix == ".parquet":
@@ -202,7 +202,7 @@ def _whole(evidence: Evidence, path: Path) -> Whole:
     return evidence
 
 
-def _all_formats() -> dict[str, Format]:
+def all_formats() -> dict[str, Format]:
     """The built-in formats, then those that installed packages register as entry points ``spectheory.formats``.
 
     What cannot be loaded, or has the name of a built-in format, is left out; ``spectheory doctor`` says why.

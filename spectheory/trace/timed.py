@@ -221,7 +221,7 @@ def _read(path: Path) -> list[TimedRun]:
     for untimed in (one for of_one in of_engines("timed", "UNTIMED") for one in of_one):
         if untimed.recognises(head):
             raise TextError(f"{path} is {untimed.what}", limit=untimed.limit, remedy=untimed.remedy)
-    chosen = next((each for each in _timed_formats().values() if each.recognises(head)), None)
+    chosen = next((each for each in timed_formats().values() if each.recognises(head)), None)
     if chosen is None:
         known = argument("spectheory.trace.timed.timed_formats()", page("formats"))
         raise TextError(f"{path} is no file of timed runs", limit="needs a known format", remedy=f"{known} lists them")
@@ -323,6 +323,6 @@ def _k_of(answer: Answer, named: int | None, path: Path) -> int:
     return k
 
 
-def _timed_formats() -> dict[str, TimedFormat]:
+def timed_formats() -> dict[str, TimedFormat]:
     """Every format of timed runs by its name."""
     return {each.name: each for each in (OWN, *(one for of_one in of_engines("timed", "TIMED") for one in of_one))}

@@ -167,7 +167,7 @@ def _run_of(first: NDArray[np.bool_]) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> run_of(np.array([True, True, False, True])).tolist()
+    >>> _run_of(np.array([True, True, False, True])).tolist()
     [2, 1, 0, 1]
     """
     place = np.arange(len(first))

@@ -11,7 +11,7 @@ import pytest
 
 from spectheory import extensions
 from spectheory.trace.importers import formats
-from spectheory.trace.reading import _all_formats
+from spectheory.trace.reading import all_formats
 from tests.commands import answer, refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -66,8 +66,8 @@ def test_a_broken_or_taken_format_is_left_out_and_doctor_says_why(
     (package / "called_calls.py").write_text(code.replace('"tally",\n', '"calls",\n'), encoding="utf-8")
     entries = f"{ENTRIES}gone = nowhere:TALLY\nthief = called_calls:TALLY\nother = tally:read\n"
     (package / "toys-1.dist-info" / "entry_points.txt").write_text(entries)
-    assert list(_all_formats()) == [*formats(), "tally"]
-    assert _all_formats()["calls"] is formats()["calls"]
+    assert list(all_formats()) == [*formats(), "tally"]
+    assert all_formats()["calls"] is formats()["calls"]
     content = answer(capsys, "doctor")
     states = {each["name"]: each["error"] for each in content["extensions"] if each["group"] == "spectheory.formats"}
     assert states["tally"] is None

@@ -16,7 +16,7 @@ from spectheory.cli import console, main
 from spectheory.cli.measure import _Costs, _Pace
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
-from spectheory.measure.job import FIRST, last_complete, stages_of
+from spectheory.measure.job import FIRST, _last_complete, stages_of
 from spectheory.trace import Trace
 from tests.measure.runner_cases import kept
 
@@ -79,10 +79,10 @@ def test_stages_are_spread_over_the_file_and_grow() -> None:
 def test_a_stage_is_complete_with_all_its_prompts() -> None:
     stages = stages_of(30)
     first, second = stages[0].places, stages[1].places
-    assert last_complete(stages, first - {min(first)}) is None
-    assert last_complete(stages, first) is stages[0]
-    assert last_complete(stages, second - first) is None
-    assert last_complete(stages, second) is stages[1]
+    assert _last_complete(stages, first - {min(first)}) is None
+    assert _last_complete(stages, first) is stages[0]
+    assert _last_complete(stages, second - first) is None
+    assert _last_complete(stages, second) is stages[1]
 
 
 def test_the_answer_does_not_depend_on_what_was_shown(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import loading
-from spectheory.cli.loading import _source_of, runner_of, settings_of
+from spectheory.cli.loading import _runner_of, _source_of, settings_of
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.measure import Progress, measure
 from spectheory.pairs import PROMPTS
@@ -43,10 +43,10 @@ def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(loading, "processors", lambda: 2)
     monkeypatch.setattr(loading, "local_workers", lambda load, devices, threads: started.append(devices))
     pair = PairOptions(device="cpu")
-    runner_of(MeasuringOptions(), pair, 3)
+    _runner_of(MeasuringOptions(), pair, 3)
     assert started == []
     for asked, said in ((2, ""), (3, "3 workers share 2 cores\n"), (9, "3 workers are started, one for each prompt\n")):
-        runner_of(MeasuringOptions(workers=asked), pair, 3)
+        _runner_of(MeasuringOptions(workers=asked), pair, 3)
         assert started.pop() == ["cpu"] * min(asked, 3)
         err = capsys.readouterr().err
         assert err.startswith(said)

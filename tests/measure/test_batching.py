@@ -29,9 +29,9 @@ from spectheory.measure import (
     sample_continuations,
 )
 from spectheory.measure.job import encode
-from spectheory.measure.reading import Reading, _PreallocatedLayer, bytes_per_token, cache_of_causal, why_alone
+from spectheory.measure.reading import Reading, _bytes_per_token, _PreallocatedLayer, cache_of_causal, why_alone
 from spectheory.measure.run import _batch_for
-from spectheory.measure.runners import here, local_workers, workers_of
+from spectheory.measure.runners import _workers_of, here, local_workers
 from spectheory.measure.sampling import draw, sample_together
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
@@ -117,7 +117,7 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
 
     def with_free(amount: float, runner: Any) -> int:
         monkeypatch.setattr(run, "free_bytes", lambda device: amount)
-        return _batch_for(tiny_pair, prompts, SETTINGS, workers=workers_of(runner))
+        return _batch_for(tiny_pair, prompts, SETTINGS, workers=_workers_of(runner))
 
     def load(device: str | None) -> ModelPair:
         return tiny_pair
@@ -132,9 +132,9 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
 def test_the_estimate_is_above_what_the_cache_takes(tiny_pair: ModelPair) -> None:
     """Two layers, two heads of 16 numbers, keys and values, four bytes each."""
     cache = cache_of_causal(tiny_pair.target)
-    assert bytes_per_token(cache) == 2 * 2 * 2 * 16 * 4
+    assert _bytes_per_token(cache) == 2 * 2 * 2 * 16 * 4
     size = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-    assert size == 8 * bytes_per_token(cache)
+    assert size == 8 * _bytes_per_token(cache)
 
 
 def test_free_memory_of_this_machine_and_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def test_the_loop_of_a_head_s_trees(kind: type[ToyHead], tiny_pair: ModelPair, m
         ]
 
     monkeypatch.setattr(loop_time, "_calls", as_true)
-    fit = loop_time.time_loop(pair, 9, 1.0)
+    fit = loop_time._time_loop(pair, 9, 1.0)
     made = [shape.by(Parallel()) if kind.parallel else shape for shape in shapes]
     for shape in made:
         assert fit.of(shape) == pytest.approx(true.of(shape))

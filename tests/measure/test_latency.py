@@ -23,7 +23,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import Decoded, Method, ModelPair, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _round
-from spectheory.measure.loop_time import CALIBRATION, _fit_loop, time_loop
+from spectheory.measure.loop_time import CALIBRATION, _fit_loop, _time_loop
 from spectheory.measure.rounds import PLAIN, Pass
 from spectheory.prediction import predict
 from spectheory.trace import Trace
@@ -77,7 +77,7 @@ def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
     pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
-    loop = time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
+    loop = _time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
     np.testing.assert_allclose(dataclasses.astuple(loop), dataclasses.astuple(LOOP), rtol=1e-9)
 
 

@@ -13,7 +13,7 @@ from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.adaptive import _clairvoyant_speedup, call_seconds, least_seconds
-from spectheory.prediction.call_times import exactly, stopped_seconds
+from spectheory.prediction.call_times import _exactly, _stopped_seconds
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
@@ -37,7 +37,7 @@ def thresholds(pair: Pair) -> Iterator[StoppingRule]:
 def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool) -> float:
     """Expected time of a text by enumeration of all drafts."""
     at_least, calls, _ = decoded(pair, stop, chosen=chosen)
-    return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Chain(K, stop=stop))[:-1])
+    return float(_exactly(np.array([calls]), at_least[None])[0] @ _stopped_seconds(cost, Chain(K, stop=stop))[:-1])
 
 
 def bound(pair: Pair, rule: str, cost: ConstantRatio) -> float:

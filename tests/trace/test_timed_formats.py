@@ -15,7 +15,7 @@ import pytest
 from spectheory.errors import TextError
 from spectheory.trace.reading import read_evidence
 from spectheory.trace.samples import SAMPLES
-from spectheory.trace.timed import TimedRun, _timed_formats, timed_runs
+from spectheory.trace.timed import TimedRun, timed_formats, timed_runs
 from tests.made_up import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
@@ -306,7 +306,7 @@ def test_the_page_lists_the_formats() -> None:
 
 def table() -> str:
     """The rows of the page."""
-    lines = (f"| `{one.name}` | {one.title} | {one.lacks or '-'} |" for one in _timed_formats().values())
+    lines = (f"| `{one.name}` | {one.title} | {one.lacks or '-'} |" for one in timed_formats().values())
     return "\n".join(["| format | what it is | what it lacks |", "|---|---|---|", *lines])
 
 

@@ -125,7 +125,7 @@ class _GrownTree(Shape):
 
     Examples
     --------
-    >>> grown = GrownTree(Tree.from_paths([(1,), (2,), (1, 1), (1, 2), (1, 3), (1, 1, 1)]))
+    >>> grown = _GrownTree(Tree.from_paths([(1,), (2,), (1, 1), (1, 2), (1, 3), (1, 1, 1)]))
     >>> grown.top, grown.passes, grown.kept.passes
     (3, (1, 3, 3), (1, 1, 1))
     """

@@ -24,7 +24,7 @@ from spectheory.measure.decoders.readers import (
     PmfRows,
     Reader,
     RereadingReader,
-    fewer,
+    _fewer,
     why_uncached,
 )
 from spectheory.measure.decoders.translated import TranslatedReader
@@ -278,7 +278,7 @@ def decode(
         texts = len(running)
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         with (
-            enough_memory("the decoder", f"{texts} texts at once", fewer(texts, "fewer drafts or shorter texts")),
+            enough_memory("the decoder", f"{texts} texts at once", _fewer(texts, "fewer drafts or shorter texts")),
             _readers(pair, method, sampling, [one.text for one in running], kinds) as readers,
         ):
             for reader in readers:

@@ -16,7 +16,14 @@ from spectheory.drafting import Chain, Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
+from spectheory.measure.decoders.verifiers import (
+    VERIFIERS,
+    Verifier,
+    _verifier_of,
+    arrivals,
+    match_target_draw,
+    without,
+)
 from spectheory.ngrams import NgramDraft
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import CopiedFirst, LossyRule, RankRule, Rule
@@ -263,7 +270,7 @@ class Method:
     shape: Shape | HeaviestTree | None = None
 
     def __post_init__(self) -> None:
-        if self.law is not None and verifier_of(self.law) is None:
+        if self.law is not None and _verifier_of(self.law) is None:
             raise SettingError(
                 f"rule {self.law.name!r} has no decoder",
                 limit=f"there are {names(VERIFIERS)}, lookup, n-gram drafts, {', '.join(OWN)}",
@@ -306,7 +313,7 @@ class Method:
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return (self.law and verifier_of(self.law)) or match_target_draw
+        return (self.law and _verifier_of(self.law)) or match_target_draw
 
     @cached_property
     def law(self) -> Rule | None:

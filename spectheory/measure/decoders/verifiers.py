@@ -55,7 +55,7 @@ def _winner(clocks: Floats, pmf: Floats) -> int:
 
     Examples
     --------
-    >>> winner(np.array([1.0, 1.5]), np.array([0.3, 0.7]))
+    >>> _winner(np.array([1.0, 1.5]), np.array([0.3, 0.7]))
     1
     """
     return int(arrivals(clocks, pmf).argmin())
@@ -188,12 +188,12 @@ VERIFIERS: Mapping[Rule, Verifier] = {
 """What carries out each rule."""
 
 
-def verifier_of(rule: Rule) -> Verifier | None:
+def _verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
     if isinstance(rule, CopiedMatch):
         return match_target_draw if rule.copies else None
     if isinstance(rule, CopiedFirst):
-        other = verifier_of(rule.other)
+        other = _verifier_of(rule.other)
         return other and partial(_of_either, other=other)
     if isinstance(rule, LossyRule):
         return partial(_by_masses, rule=rule)
