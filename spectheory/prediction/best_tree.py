@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
+from hashlib import sha256
 from typing import ClassVar
 
 import numpy as np
@@ -108,6 +109,9 @@ _TRIALS = 60
 """Exchanges whose calls are worked out."""
 _MOST_EXCHANGED = 64
 """Nodes up to which exchanges are tried: in a larger tree one node hardly matters."""
+_MOST_FOUND = 4096
+_FOUND: dict[tuple[object, ...], Tree] = {}
+"""Trees by what they were searched from: a plan searches for the same ones for each engine."""
 
 
 @dataclass(frozen=True)
@@ -409,6 +413,12 @@ def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Cal
     law = _searched_laws(rule, trace.columns, wanted.nodes)
 
     def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
-        return text_tree(law, lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive).tree
+        asked = (wanted.nodes, wanted.max_depth, rule.consecutive)
+        key = (sha256(np.ascontiguousarray(law)).digest(), law.shape, lengths.tobytes(), *asked)
+        if key not in _FOUND:
+            if len(_FOUND) == _MOST_FOUND:
+                _FOUND.clear()
+            _FOUND[key] = text_tree(law, lengths, asked[0], max_depth=asked[1], consecutive=asked[2]).tree
+        return _FOUND[key]
 
     return law, search
