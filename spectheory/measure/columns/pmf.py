@@ -216,7 +216,7 @@ def softmax(log: Tensor, pmf: Tensor, warmth: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Listed:
+class _Listed:
     """The tokens ``[rows, W]`` of a vocabulary of `size` that columns stand for: ascending, padded with `size`."""
 
     ids: Tensor
@@ -247,7 +247,7 @@ class Pmf:
     pmf: Tensor
     log: Tensor
     cut: Tensor | None
-    listed: Listed | None = None
+    listed: _Listed | None = None
 
     def log_at(self, at: Tensor) -> Tensor:
         """Log-probabilities ``[rows]`` of one token per row, -inf where cut; those of normal floats from the floats."""
@@ -272,7 +272,7 @@ def token_at(cumulative: Tensor, heights: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, height, right=True)
 
 
-def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
+def _make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
     """The pmfs of logits ``[rows, V]``, in `buffers` ``[2, rows, V]``; `admitted` ``[rows, 1]`` is never cut."""
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()

@@ -24,14 +24,14 @@ from spectheory.measure.columns.compiled import _listed_from, fits, on_threads
 from spectheory.measure.columns.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.columns.pmf import (
     KeptTokens,
-    Listed,
     Pmf,
     _compiles,
     _first_largest,
+    _Listed,
+    _make_pmf,
     _places,
     cuts,
     kept_tokens,
-    make_pmf,
 )
 from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
 from spectheory.measure.columns.rejection import distinct_ranks, rejection_ranks
@@ -411,7 +411,7 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     order, parts = [], []
     for rows, part in both.by_width(size, _entries_at_once(target.device)):
         order.append(rows)
-        p, q = (_pmf(log, Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
+        p, q = (_pmf(log, _Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
         with _listed_from(size):
             buffers = p.pmf.new_empty((2, *p.pmf.shape))
             columns = _pmf_columns(p, q, part.place, settings, keys[rows.numpy()], buffers)
@@ -447,7 +447,7 @@ def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:
     return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~present, -math.inf)
 
 
-def _pmf(log: Tensor, listed: Listed) -> Pmf:
+def _pmf(log: Tensor, listed: _Listed) -> Pmf:
     cut = log == -math.inf
     return Pmf(log.exp(), log.masked_fill(cut, 0.0), cut, listed)
 
@@ -514,8 +514,8 @@ def position_statistics(
             if truncated:
                 part = _listed(target, draft, at, settings, token_keys)
             else:
-                p = make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
-                q = make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
+                p = _make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
+                q = _make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
                 part = _pmf_columns(p, q, at, settings, token_keys, buffers[4:, : len(token)])
             parts.append(part | _logit_columns(target, draft, at, settings))
         except LogitsError as error:

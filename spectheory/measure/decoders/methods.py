@@ -19,9 +19,9 @@ from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
 from spectheory.measure.decoders.verifiers import (
     VERIFIERS,
     Verifier,
+    _match_target_draw,
     _verifier_of,
     arrivals,
-    match_target_draw,
     without,
 )
 from spectheory.ngrams import NgramDraft
@@ -313,7 +313,7 @@ class Method:
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return (self.law and _verifier_of(self.law)) or match_target_draw
+        return (self.law and _verifier_of(self.law)) or _match_target_draw
 
     @cached_property
     def law(self) -> Rule | None:

@@ -40,7 +40,7 @@ class _Pmfs(Protocol):
 Verifier: TypeAlias = Callable[[DraftTree, _Pmfs, Source], Verdict]
 
 
-def match_target_draw(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
+def _match_target_draw(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """A token is drawn from the target, independently of the drafts, which are accepted while equal to it (A4, R7)."""
     return _descend(tree, lambda node: source.chance.categorical(target[node]))
 
@@ -169,7 +169,7 @@ def _by_masses(tree: DraftTree, target: _Pmfs, source: Source, *, rule: LossyRul
 
 def _of_either(tree: DraftTree, target: _Pmfs, source: Source, *, other: Verifier) -> tuple[list[int], int]:
     """A hybrid's call: copied drafts match the target's draw, those of a model are verified by its rule (§10)."""
-    return (match_target_draw if tree.copied else other)(tree, target, source)
+    return (_match_target_draw if tree.copied else other)(tree, target, source)
 
 
 VERIFIERS: Mapping[Rule, Verifier] = {
@@ -179,11 +179,11 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     PoissonRace(): _race,
     RecursiveRejection(): _recursive_rejection,
     RecursiveRejection(replacement=False): partial(_recursive_rejection, distinct=True),
-    IndependentMatch(): match_target_draw,
-    ArgmaxDraft(): match_target_draw,
-    GreedyMatch(): match_target_draw,
-    TopKMatch(): match_target_draw,
-    GrownMatch(): match_target_draw,
+    IndependentMatch(): _match_target_draw,
+    ArgmaxDraft(): _match_target_draw,
+    GreedyMatch(): _match_target_draw,
+    TopKMatch(): _match_target_draw,
+    GrownMatch(): _match_target_draw,
 }
 """What carries out each rule."""
 
@@ -191,7 +191,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
 def _verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
     if isinstance(rule, CopiedMatch):
-        return match_target_draw if rule.copies else None
+        return _match_target_draw if rule.copies else None
     if isinstance(rule, CopiedFirst):
         other = _verifier_of(rule.other)
         return other and partial(_of_either, other=other)
