@@ -414,7 +414,7 @@ def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Cal
 
     def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
         asked = (wanted.nodes, wanted.max_depth, rule.consecutive)
-        key = (sha256(np.ascontiguousarray(law)).digest(), law.shape, lengths.tobytes(), *asked)
+        key = (sha256(law.tobytes()).digest(), law.shape, lengths.tobytes(), *asked)
         if key not in _FOUND:
             if len(_FOUND) == _MOST_FOUND:
                 _FOUND.clear()
