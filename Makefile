@@ -13,12 +13,14 @@ predict: $(VENV)/.models
 	@echo "against the prediction. After an interruption the same command continues."
 	$(BIN)/spectheory predict --check --out $(OUT)
 
-# Bytecode is kept, also where the environment says otherwise: each worker would compile every test again.
+# Types are checked beside the tests: alone they would keep one core busy. Bytecode is kept, also where the environment
+# says otherwise: each worker would compile every test again.
 test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
+	$(BIN)/mypy > $(VENV)/types.txt & types=$$!; \
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'; \
+	tests=$$?; wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
 evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready $(VENV)/.browser $(VENV)/.prometheus
 	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests

@@ -23,7 +23,7 @@ _SERIES_TERMS = 9
 
 
 @dataclass(frozen=True)
-class PairStatistics:
+class _PairStatistics:
     r"""Six sums over the vocabulary, each ``[...]``, in nats (D1, D2).
 
     In order: :math:`\tfrac12\sum|p-q|`; :math:`\sum p\log(p/q)` (inf where the draft cuts a token of the target);
@@ -38,7 +38,7 @@ class PairStatistics:
     harmonic_similarity: Array
 
 
-def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
+def pair_statistics(target_logits: Any, draft_logits: Any) -> _PairStatistics:
     """TV, KL, H(p), M2(p), cross entropy and S_HM of p, q = softmax of the logits, ``[..., V]`` to ``[...]`` (exact).
 
     Logits are -inf where a token is cut. Sums are in double precision. KL is summed as p log(p/q) - p + q, whose terms
@@ -76,7 +76,7 @@ def _check_shapes(target: Array, draft: Array) -> None:
         )
 
 
-def _compiled(target: Array, draft: Array) -> PairStatistics:
+def _compiled(target: Array, draft: Array) -> _PairStatistics:
     from spectheory.kernels.logits import sums_of_logits
 
     sums = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), 6))
@@ -86,10 +86,10 @@ def _compiled(target: Array, draft: Array) -> PairStatistics:
             for logits in (target, draft):
                 Sampling().log_pmf(logits)  # raises an error that names the row
         sums[at] = sums_of_logits(p, q, best_p, best_q)
-    return PairStatistics(*(sums[..., i][()] for i in range(6)))
+    return _PairStatistics(*(sums[..., i][()] for i in range(6)))
 
 
-def _by_arrays(target: Array, draft: Array, xp: Any) -> PairStatistics:
+def _by_arrays(target: Array, draft: Array, xp: Any) -> _PairStatistics:
     log_p, log_q = Sampling().log_pmf(target), Sampling().log_pmf(draft)
     p, q = xp.exp(log_p), xp.exp(log_q)
     zero = 0 * p * q
@@ -105,7 +105,7 @@ def _by_arrays(target: Array, draft: Array, xp: Any) -> PairStatistics:
     both = p + q
     harmonic = 2 * p * q / xp.where(both > 0, both, zero + 1)
     terms = (xp.abs(p - q) / 2, kl, zero - p * log_p, zero + p * log_p**2, cross, harmonic)
-    return PairStatistics(*(xp.sum(x, axis=-1) for x in terms))
+    return _PairStatistics(*(xp.sum(x, axis=-1) for x in terms))
 
 
 def _log_ratio(target: Array, draft: Array, xp: Any) -> Array:

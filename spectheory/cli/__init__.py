@@ -50,9 +50,9 @@ def _main(arguments: list[str] | None) -> int:
     os.environ["MPLBACKEND"] = "Agg"  # files alone are drawn, whatever a notebook set
     try:
         with terminations_interrupt():
-            from spectheory.cli.app import app
+            from spectheory.cli.app import parser
 
-            status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
+            status = parser()(args=arguments, standalone_mode=False, prog_name="spectheory")
         sys.stdout.flush()
     except Interrupted as interrupted:
         handled()

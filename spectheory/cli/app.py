@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
 from typer import Exit, Option, Typer
+from typer.main import get_command
 
 import spectheory
 from spectheory.cli import options as of
@@ -92,3 +94,9 @@ _add("figures", of.FiguresOptions)
 _add("simulate", of.SettingOptions, of.RunOptions)
 _add("samples", of.SamplesOptions)
 _add("doctor", of.DoctorOptions)
+
+
+@cache
+def parser() -> Any:
+    """What parses a command line and runs it."""
+    return get_command(app)

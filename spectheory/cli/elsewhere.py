@@ -17,7 +17,7 @@ _TAKEN = {"trace", "logprobs", "draft_log", "drafting", "remote_latency", "rule"
 _TAKEN |= {"passes_alone", "prefill_token", "json", "out", "all", "explain", "report"}
 
 
-def check_drafting(question: PredictOptions, *, recorded: bool) -> None:
+def _check_drafting(question: PredictOptions, *, recorded: bool) -> None:
     """Refuse what its answer does not take, and placements that are unknown."""
     if not question.drafting:
         raise SettingError(
@@ -36,7 +36,7 @@ def check_drafting(question: PredictOptions, *, recorded: bool) -> None:
         raise SettingError(f"--k-max is {question.k_max}", limit=f"at most {LONGEST} here", remedy="lower it")
 
 
-def show_elsewhere(question: PredictOptions, rules: list[str] | None, trace: Trace, passes: CostModel | None) -> None:
+def _show_elsewhere(question: PredictOptions, rules: list[str] | None, trace: Trace, passes: CostModel | None) -> None:
     """What each placement gives along the texts of a trace."""
     if passes is None:
         raise SettingError(

@@ -60,7 +60,7 @@ class Command(TyperCommand):
     def _refuse_twice(self, ctx: Any, param: Any, args: list[str]) -> None:
         """Refuse an option given twice that other commands repeat: the last value alone would count."""
         given = sum(arg.split("=")[0] in param.opts for arg in args)
-        if given > 1 and not getattr(param, "multiple", True) and param.opts[0] in repeatable(ctx.find_root().command):
+        if given > 1 and not getattr(param, "multiple", True) and param.opts[0] in _repeatable(ctx.find_root().command):
             raise SettingError(
                 f"{param.opts[0]} is given {given} times",
                 limit=f"{self.name} takes one value",
@@ -73,7 +73,7 @@ class Command(TyperCommand):
         rows = {id(each): _row(each) for each in params}
         widest = min(NAMES, max(len(name) for name, _ in rows.values()))
         for group in ("Arguments", *GROUPS):
-            members = [rows[id(each)] for each in params if group_of(each) == group]
+            members = [rows[id(each)] for each in params if _group_of(each) == group]
             if members:
                 with formatter.section(group):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in members], col_max=widest)
@@ -150,13 +150,13 @@ def _options(command: Any) -> list[str]:
     return [written for each in command.params if each.param_type_name == "option" for written in each.opts]
 
 
-def repeatable(app: Any) -> set[str]:
+def _repeatable(app: Any) -> set[str]:
     """Options that a command of the program takes several times."""
     params = (each for command in app.commands.values() for each in command.params)
     return {each.opts[0] for each in params if getattr(each, "multiple", False)}
 
 
-def group_of(param: Any) -> str:
+def _group_of(param: Any) -> str:
     """The heading under which a parameter stands."""
     return "Arguments" if param.param_type_name == "argument" else param.rich_help_panel or HELP
 

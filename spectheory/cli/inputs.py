@@ -31,7 +31,7 @@ def asked(question: Any) -> dict[str, Any]:
     """What a theory command asks of the function that answers: its options, and the numbers of pmfs."""
     values = {name: value for name, value in vars(question).items() if name not in ("json", "all", "explain")}
     pmfs = [name for name, value in values.items() if name.endswith("_pmf") and value is not None]
-    return values | {name: read_numbers(values[name], f"--{name.replace('_', '-')}") for name in pmfs}
+    return values | {name: _read_numbers(values[name], f"--{name.replace('_', '-')}") for name in pmfs}
 
 
 def refuse_idle(
@@ -66,7 +66,7 @@ def in_commands(*files: Path | None) -> str:
     return shlex.join(str(each) for each in files if each) or "TRACE"
 
 
-def read_numbers(source: str, name: str) -> NDArray[Any]:
+def _read_numbers(source: str, name: str) -> NDArray[Any]:
     """Numbers ``[V]`` or ``[n, V]`` in the precision they came in."""
     if not source.strip():
         raise PmfError(f"{name} is empty", limit=f"needs {KINDS}", remedy="give numbers or a file")
@@ -129,12 +129,12 @@ def _table(values: Any) -> NDArray[Any]:
 
 def checked_rules(names: list[str] | None, *, lossy: bool = False) -> list[str] | None:
     """Names of rules that are known; None where none is named."""
-    remark_left_out()
+    _remark_left_out()
     named_rules(names or None, lossy=lossy)
     return list(dict.fromkeys(names)) if names else None
 
 
-def remark_left_out() -> None:
+def _remark_left_out() -> None:
     """Say which rules of installed packages cannot be used."""
     for reason in left_out():
         remark(reason)
@@ -143,11 +143,11 @@ def remark_left_out() -> None:
 def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
     """The table in a file; of another machine or of other models than were measured it is used all the same."""
     table = LatencyTable.read(file)
-    remark_others(table, file, measured)
+    _remark_others(table, file, measured)
     return table
 
 
-def remark_others(table: LatencyTable, file: Path, measured: Mapping[str, Any]) -> None:
+def _remark_others(table: LatencyTable, file: Path, measured: Mapping[str, Any]) -> None:
     """Say where a table is of another machine or of other models, and which of its passes are slow."""
     machine = other_machine(table.provenance.get("hardware"))
     if machine and file.parent != PAIR:  # it is known to be recorded

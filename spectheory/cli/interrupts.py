@@ -75,7 +75,7 @@ def handled() -> None:
     exec("")
 
 
-def interruptible(work: Callable[[], T]) -> T:
+def _interruptible(work: Callable[[], T]) -> T:
     """What `work` returns, from a thread beside: signals would wait for a kernel that the main thread runs.
 
     An interruption leaves the thread behind; it ends with the process.

@@ -46,7 +46,7 @@ def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> M
     return replace(made, **others)
 
 
-def source_of(options: PairOptions) -> PairSource:
+def _source_of(options: PairOptions) -> PairSource:
     """What another process needs to load the same pair."""
     return PairSource(**{each.name: getattr(options, each.name) for each in fields(PairSource)})
 
@@ -55,7 +55,7 @@ def load_named(options: PairOptions, depth: int | None = None) -> ModelPair:
     """Choose torch's threads and load the pair; of a draft head, check the depth that is asked for."""
     with working("loading the models"):
         threads = use_threads(options.threads)
-        pair = source_of(options).load()
+        pair = _source_of(options).load()
     for said in (threads, *pair.remarks, *_beyond_training(pair.draft, depth_of(pair.draft, depth))):
         remark(said)
     return pair
@@ -67,7 +67,7 @@ def _beyond_training(draft: Model, depth: int | None) -> Iterator[str]:
         yield f"{draft.name} was trained for {draft.head.trained} drafts in a call and is measured to {depth}"
 
 
-def runner_of(how: MeasuringOptions, pair: PairOptions, prompts: int) -> Runner:
+def _runner_of(how: MeasuringOptions, pair: PairOptions, prompts: int) -> Runner:
     """The client itself, processes of its machine, or a Dask cluster."""
     in_range("--workers", how.workers, MOST_WORKERS)
     if how.scheduler is not None:
@@ -84,7 +84,7 @@ def _cluster(address: str, how: MeasuringOptions, pair: PairOptions) -> Runner:
         )
     with working("connecting to the Dask scheduler"), connected(address):
         pass
-    return dask_workers(source_of(pair).absolute().load, address, threads=pair.threads)
+    return dask_workers(_source_of(pair).absolute().load, address, threads=pair.threads)
 
 
 def _local(asked: int, pair: PairOptions, prompts: int) -> Runner:
@@ -107,4 +107,4 @@ def _local(asked: int, pair: PairOptions, prompts: int) -> Runner:
     if workers > cores:
         remarks.print(f"{workers} workers share {cores} cores")
     devices = devices_for(workers, pair.device)
-    return local_workers(source_of(pair).absolute().load, devices, threads=pair.threads)
+    return local_workers(_source_of(pair).absolute().load, devices, threads=pair.threads)

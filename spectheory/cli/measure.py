@@ -19,7 +19,7 @@ from rich.text import Text
 from spectheory.checks import in_range
 from spectheory.cli.console import answers, ready_folder, remark, remarks
 from spectheory.cli.inputs import read_latencies, remark_slower
-from spectheory.cli.loading import earlier_threads, load_named, runner_of, settings_of
+from spectheory.cli.loading import _runner_of, earlier_threads, load_named, settings_of
 from spectheory.cli.options import (
     LATENCY_FILE,
     MOST_TEXTS,
@@ -67,7 +67,7 @@ Brief = Callable[[Trace, float | None], Report]
 """A short answer from a provisional trace, with the seconds that the rest takes, if they are known."""
 
 
-class Pace:
+class _Pace:
     """How long the prompts that are left will take, if they take as long as those measured so far."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Pace:
         return (time.monotonic() - self._began) / (state.done - state.resumed) * (state.total - state.done)
 
 
-def show_briefly(bar: Bar, pace: Pace, brief: Brief) -> Callable[[Trace], None]:
+def _show_briefly(bar: Bar, pace: _Pace, brief: Brief) -> Callable[[Trace], None]:
     """What shows the short answer of each stage; without a terminal that of the first stage alone."""
     done = False
 
@@ -230,14 +230,14 @@ def _acceptance(trace: Trace) -> str:
 
 
 @dataclass(frozen=True)
-class Costs:
+class _Costs:
     """Costs that may still be measured: `reach` measures what is due at a part of the other work, `now` has them."""
 
     reach: Callable[[float], None]
     now: Callable[[], CostModel]
 
     @classmethod
-    def known(cls, cost: CostModel) -> Costs:
+    def known(cls, cost: CostModel) -> _Costs:
         """Costs that are known already."""
         return cls(lambda part: None, lambda: cost)
 
@@ -264,7 +264,7 @@ class Session:
         budget = Budget(how.latency_width, how.latency_seconds)
         settings = _measured_as(text)
         prompts = read_prompts(text.prompts or PROMPTS)
-        runner = runner_of(how, pair, len(prompts))
+        runner = _runner_of(how, pair, len(prompts))
         return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)
 
     @cached_property
@@ -302,7 +302,7 @@ class Session:
         """
         with progress() as bar:
             task = bar.add_task("measuring prompts", total=len(self.prompts))
-            pace = Pace()
+            pace = _Pace()
 
             def show(state: Progress) -> None:
                 pace.at(state)
@@ -324,19 +324,19 @@ class Session:
                 quick=quick,
                 on_progress=show,
                 on_remark=remark,
-                on_stage=show_briefly(bar, pace, brief) if brief else None,
+                on_stage=_show_briefly(bar, pace, brief) if brief else None,
                 on_idle=idle if on_idle else None,
             )
 
     @contextmanager
-    def timing(self, path: Path, *, longest: int) -> Iterator[Costs]:
+    def timing(self, path: Path, *, longest: int) -> Iterator[_Costs]:
         """The latencies at `path`, measured if there are none of this pair, machine and context.
 
         Groups of rounds are measured before the block, wherever it calls ``reach``, and after it.
         """
         with sole_writer(path):
             if (table := self._kept(path, longest)) is not None:
-                yield Costs.known(table)
+                yield _Costs.known(table)
                 return
             sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
             settings = self.settings
@@ -351,7 +351,7 @@ class Session:
             with kept_beside(path, timing):
                 with working("measuring latencies"):
                     timing.reach(0.0 if works_here(self.runner) else 0.5)  # no worker lets it measure meanwhile
-                yield Costs(timing.reach, lambda: timing.table)
+                yield _Costs(timing.reach, lambda: timing.table)
                 with working("measuring latencies"):
                     timing.reach(1.0)
         remark_slower(timing.table, str(path))
@@ -440,12 +440,12 @@ def opened(
 
 
 @contextmanager
-def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[Costs]:
+def costs(question: PredictOptions, session: Session, folder: Path) -> Iterator[_Costs]:
     """What was given, or latencies that are measured before, between and after the prompts."""
     if question.c is not None:
-        yield Costs.known(ConstantRatio(question.c))
+        yield _Costs.known(ConstantRatio(question.c))
     elif question.latency:
-        yield Costs.known(read_latencies(question.latency, session.pair.describe()))
+        yield _Costs.known(read_latencies(question.latency, session.pair.describe()))
     else:
         with session.timing(folder / LATENCY_FILE, longest=_longest_call(question, session)) as times:
             yield times

@@ -143,7 +143,7 @@ class Question:
     explain: Annotated[bool, the.EXPLAIN] = False
 
 
-def recorded_at(question: Question) -> Path | None:
+def _recorded_at(question: Question) -> Path | None:
     """The recorded trace that is named, by either of its spellings."""
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
@@ -152,7 +152,7 @@ def recorded_at(question: Question) -> Path | None:
 
 def recorded_files(question: Question) -> list[Path]:
     """The files of the recorded trace: one, or the logs of a target and of its draft."""
-    path = recorded_at(question)
+    path = _recorded_at(question)
     if question.draft_log and not path:
         raise SettingError(
             "--draft-log is given alone", limit="it goes with the target's log", remedy="name the target's log as TRACE"

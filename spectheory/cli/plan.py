@@ -30,7 +30,7 @@ from spectheory.cli.options import (
     TextOptions,
     recorded_files,
 )
-from spectheory.cli.plan_budgets import LONGEST_CHAIN, run_budgets
+from spectheory.cli.plan_budgets import LONGEST_CHAIN, _run_budgets
 from spectheory.cli.progress import working
 from spectheory.cli.readings import TAKEN, Counts, show_readings
 from spectheory.cost import Accelerator, ConstantRatio, CostModel, ModelShape, Roofline, Routing
@@ -63,7 +63,7 @@ LARGEST_TREE = 1024
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     if question.steps or question.budget:
-        return run_budgets(question)
+        return _run_budgets(question)
     named = _sources(question)
     named_stops(question.stop or ())
     named_engines(question.engine)

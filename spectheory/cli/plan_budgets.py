@@ -27,7 +27,7 @@ _SHOWN = {"json", "out", "report", "all", "explain"}
 _TAKEN = _SHOWN | {"trace", "logprobs", "draft_log", "rule", "k_max", "batch", "tpot", "steps", "bench", "budget"}
 
 
-def run_budgets(question: PlanOptions) -> None:
+def _run_budgets(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     if question.steps and (question.bench or question.budget):
         other = "--bench" if question.bench else "--budget"

@@ -13,13 +13,13 @@ import numpy as np
 from spectheory.checks import in_range
 from spectheory.cli.answer import ready_page, show
 from spectheory.cli.console import ready_folder, remark
-from spectheory.cli.elsewhere import check_drafting, show_elsewhere
+from spectheory.cli.elsewhere import _check_drafting, _show_elsewhere
 from spectheory.cli.inputs import (
+    _remark_others,
     checked_rules,
     in_commands,
     refuse_idle,
     remark_engines_left_out,
-    remark_others,
 )
 from spectheory.cli.options import (
     LATENCY_FILE,
@@ -27,12 +27,12 @@ from spectheory.cli.options import (
     PairOptions,
     PredictOptions,
     TextOptions,
-    recorded_at,
+    _recorded_at,
     recorded_files,
 )
 from spectheory.cli.progress import loading_torch, working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.what_if import check_what_if, show_of_chains, show_of_trace
+from spectheory.cli.what_if import _check_what_if, _show_of_trace, show_of_chains
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.deployment import EngineSettings, deployable
 from spectheory.deployment.engines import check_one_names_rules, named_engines
@@ -88,9 +88,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     ready_page(question.report)
     files = recorded_files(question)
     if question.what_if:
-        check_what_if(question, recorded=bool(files))
+        _check_what_if(question, recorded=bool(files))
     if question.drafting or question.remote_latency:
-        check_drafting(question, recorded=bool(files))
+        _check_drafting(question, recorded=bool(files))
     evidence = read_files(files) if files else None
     if evidence is not None and not isinstance(evidence, Trace):
         return show_readings(question, {files[0].name: (files[0], evidence)}, "prediction")
@@ -106,15 +106,15 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, 
     if passes is None and (question.latency or file.exists()):
         passes = LatencyTable.read(file)
     if question.drafting:
-        return show_elsewhere(question, rules, evidence, passes)
+        return _show_elsewhere(question, rules, evidence, passes)
     if question.what_if:
-        return show_of_trace(question, rules, evidence, passes, _asked(question))
+        return _show_of_trace(question, rules, evidence, passes, _asked(question))
     _show(question, pair, rules, evidence, passes, table=file)
 
 
 def _from_acceptance(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     """From an acceptance rate and nothing else."""
-    if recorded_at(question):
+    if _recorded_at(question):
         raise SettingError("a trace and --acceptance are both given", limit="one source", remedy="leave one out")
     refuse_idle(question, ACCEPTANCE_TAKES, "an acceptance rate", "give a trace in its place")
     for given in (pair, text, how):
@@ -167,7 +167,7 @@ def _show(
     with working("predicting"):
         answer = plan(trace, passes, rules=rules, new_prompts=question.new_prompts, **asked, **_asked(question))
     if table and isinstance(passes, LatencyTable):
-        remark_others(passes, table, trace.provenance)
+        _remark_others(passes, table, trace.provenance)
     for line in answer.left_out:
         remark(line)
     alone = question.rule or question.shape or question.stop or question.bias
@@ -216,7 +216,7 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, ho
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
     in_range("--new-prompts", question.new_prompts, 10**9)
-    recorded = recorded_at(question)
+    recorded = _recorded_at(question)
     measured = replace(pair, target=PairOptions.target) if question.where else pair  # it names the tokens of a trace
     idle = [*_changed(measured, PairOptions()), *_changed(text, TextOptions()), *_changed(how, MeasuringOptions())]
     if recorded and idle:

@@ -15,8 +15,8 @@ from spectheory.checks import in_range, whole
 from spectheory.cli import options as usual
 from spectheory.cli.answer import print_json
 from spectheory.cli.console import answers, ready_folder, remark
-from spectheory.cli.inputs import MOST_WORKERS, read_numbers
-from spectheory.cli.interrupts import Interrupted, interruptible
+from spectheory.cli.inputs import MOST_WORKERS, _read_numbers
+from spectheory.cli.interrupts import Interrupted, _interruptible
 from spectheory.cli.options import RunOptions, SettingOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
@@ -44,7 +44,7 @@ MOST_NODES = 256
 
 
 @dataclass(frozen=True)
-class Setting:
+class _Setting:
     """A kind of simulation: the options it takes, what makes the parameters of them, and the trials of a batch."""
 
     takes: tuple[str, ...]
@@ -87,7 +87,7 @@ def _pmfs(question: SettingOptions) -> dict[str, Any]:
 
 def _rows_of(source: str, name: str) -> Any:
     """The pmfs of an option, ``[n, V]``."""
-    return pmf_rows(read_numbers(source, name), name)[0]
+    return pmf_rows(_read_numbers(source, name), name)[0]
 
 
 def _pair(question: SettingOptions) -> Parameters:
@@ -157,7 +157,7 @@ def _ranks(question: SettingOptions) -> Parameters:
 
 def _rank_law(question: SettingOptions) -> Parameters:
     source = _needed(question, "rank_pmf")
-    return {"rank_pmf": rank_law(read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
+    return {"rank_pmf": rank_law(_read_numbers(source, "--rank-pmf"), "--rank-pmf").tolist()}
 
 
 def _tree(question: SettingOptions) -> Parameters:
@@ -246,11 +246,11 @@ def _family(part: str) -> str:
 _POSITION = ("target_pmf", "draft_pmf")
 _CHAIN = (*_POSITION, "initial", "length")
 
-_LIST = Setting((*_POSITION, "max_rank"), (_ranks,), 50_000)
-_GUMBEL = Setting((*_POSITION, "k"), (_pair, _number("k", usual.K)), 50_000)
-_TEXT = Setting((*_CHAIN, "k"), (_chains, _number("k", usual.K)), 10_000)
+_LIST = _Setting((*_POSITION, "max_rank"), (_ranks,), 50_000)
+_GUMBEL = _Setting((*_POSITION, "k"), (_pair, _number("k", usual.K)), 50_000)
+_TEXT = _Setting((*_CHAIN, "k"), (_chains, _number("k", usual.K)), 10_000)
 
-SETTINGS: dict[str, Setting] = {
+SETTINGS: dict[str, _Setting] = {
     "race": _LIST,
     "race-dense": _LIST,
     "poisson": _LIST,
@@ -258,16 +258,16 @@ SETTINGS: dict[str, Setting] = {
     "recursive-distinct": _LIST,
     "gumbel-list": _GUMBEL,
     "gumbel-list-dense": _GUMBEL,
-    "single": Setting((*_POSITION, "rule"), (_pair, _rule("kernels.candidates", "RULES")), 50_000),
-    "biased": Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
-    "tree": Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),
-    "raced-tree": Setting((*_POSITION, "shape", "k"), (_pmfs, _tree), 20_000),
+    "single": _Setting((*_POSITION, "rule"), (_pair, _rule("kernels.candidates", "RULES")), 50_000),
+    "biased": _Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
+    "tree": _Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),
+    "raced-tree": _Setting((*_POSITION, "shape", "k"), (_pmfs, _tree), 20_000),
     "token": _TEXT,
     "block": _TEXT,
-    "decode": Setting(
+    "decode": _Setting(
         (*_CHAIN, "rule", "shape", "k"), (_chains, _rule("reference.decoding", "ALGORITHMS"), _tree), 500
     ),
-    "ngram": Setting(
+    "ngram": _Setting(
         ("text", "order", "draft_order", "length", "k"),
         (
             _text,
@@ -278,13 +278,13 @@ SETTINGS: dict[str, Setting] = {
         ),
         10_000,
     ),
-    "rejections": Setting(_CHAIN, (_chains,), 10_000),
-    "batch": Setting(
+    "rejections": _Setting(_CHAIN, (_chains,), 10_000),
+    "batch": _Setting(
         (*_CHAIN, "drafts", "printed"),
         (_chains, _number("drafts", usual.DRAFTS), lambda question: {"printed": True} if question.printed else {}),
         10_000,
     ),
-    "random-trees": Setting(("target_pmf", "family", "nodes"), (_random_pmfs,), 100),
+    "random-trees": _Setting(("target_pmf", "family", "nodes"), (_random_pmfs,), 100),
 }
 """By the names on the command line, which are those of the simulators."""
 
@@ -356,13 +356,13 @@ def _check(run: RunOptions) -> None:
         raise SettingError(f"--width is {run.width}", limit="must be > 0", remedy="0.01 is 1% of the value")
 
 
-def _judged(question: SettingOptions, setting: Setting, run: RunOptions) -> Verdict:
+def _judged(question: SettingOptions, setting: _Setting, run: RunOptions) -> Verdict:
     kind, parameters = question.kind, setting.parameters(question.kind, question)
     import simulations.simulators  # noqa: F401  registers all kinds
     from simulations.experiments.tasks import task
     from simulations.verdicts.judging import foreseen, judge
 
-    predicted = interruptible(lambda: foreseen(kind, parameters, trials=run.trials, seed=run.seed))
+    predicted = _interruptible(lambda: foreseen(kind, parameters, trials=run.trials, seed=run.seed))
     job = task(kind, parameters, seed=run.seed, trials=run.batch or min(setting.batch, run.trials))
     with progress() as bar:
         shown = bar.add_task(kind, total=-(-run.trials // job.trials))

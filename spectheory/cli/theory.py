@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spectheory.cli.answer import show
-from spectheory.cli.inputs import asked, remark_left_out
+from spectheory.cli.inputs import _remark_left_out, asked
 from spectheory.cli.options import BoundsOptions, RulesOptions, TreeOptions
 from spectheory.cli.progress import working
 from spectheory.prediction.bounds_answer import EarlyAnswer, bounds
@@ -23,7 +23,7 @@ def run_bounds(question: BoundsOptions) -> None:
 
 def run_rules(question: RulesOptions) -> None:
     """What every rule accepts at a position, from two pmfs or from a trace."""
-    remark_left_out()
+    _remark_left_out()
     given = asked(question)
     with working("working out the acceptances"):
         answer = rules(rules=given.pop("rule") or ALL, **given)

@@ -24,7 +24,7 @@ TAKEN = {"trace", "logprobs", "draft_log", "what_if", "rule", "shape", "k_max", 
 TAKEN |= {"prefill_token", "json", "out", "all", "explain", "report"}
 
 
-def check_what_if(question: PredictOptions, *, recorded: bool) -> None:
+def _check_what_if(question: PredictOptions, *, recorded: bool) -> None:
     """Refuse a change without anything recorded, and options that its answer does not take."""
     if not recorded:
         raise SettingError(
@@ -33,7 +33,7 @@ def check_what_if(question: PredictOptions, *, recorded: bool) -> None:
     refuse_idle(question, TAKEN, "--what-if", "ask for it alone", "its answer stands alone")
 
 
-def show_of_trace(
+def _show_of_trace(
     question: PredictOptions, rules: list[str] | None, trace: Trace, passes: CostModel | None, asked: dict[str, Any]
 ) -> None:
     """What changes would give along the texts of a trace."""

@@ -147,7 +147,7 @@ MOST_CONSECUTIVE = 4096
 """Nodes of a tree by dynamic programme, whose time and memory grow with their square."""
 
 
-def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
+def _best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
     r"""The tree with the most expected tokens among those whose siblings have ranks 1..m (S2, exact).
 
     Dynamic programme: with V_d(n) the most weight of n nodes below and including a root of weight 1 that may be d
@@ -158,7 +158,7 @@ def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
 
     Examples
     --------
-    >>> best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
+    >>> _best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
     [(1,), (2,), (2, 1)]
     """
     law = law[:budget]
@@ -255,7 +255,7 @@ def optimal_tree(
                 remedy="leave it out",
             )
         whole("budget", budget, most=MOST_CONSECUTIVE, remedy="use 1 or more")
-        return best_consecutive_tree(law, budget, depth)
+        return _best_consecutive_tree(law, budget, depth)
     order = np.argsort(-law, kind="stable")
     order = order[law[order] > 0]
     parents, places = heaviest_nodes(law[order], budget, depth, width)

@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spectheory.checks import instance
-from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one, integers_of
+from spectheory.drafting.tree import MOST_NODES, Shape, Tree, _integers_of, at_least_one
 from spectheory.errors import SettingError, ShapeError
 from spectheory.extensions import is_address, load_class
 
@@ -72,7 +72,7 @@ class Grown(Shape):
         >>> Grown.sized_as("8x2x3").passes
         (1, 2, 2)
         """
-        numbers = integers_of(instance("the size", text, str, remedy="16x4x5 is one"), "x")
+        numbers = _integers_of(instance("the size", text, str, remedy="16x4x5 is one"), "x")
         if numbers is None or len(numbers) != 3:
             raise SettingError(
                 f"a grown tree is written {text!r}", limit="needs NODESxTOPxDEPTH", remedy="write it as 16x4x5"
@@ -264,7 +264,7 @@ class KAry(Shape):
     @classmethod
     def parsed(cls, text: str) -> KAry | None:
         """Children per node at each depth, as 2x2x1."""
-        branching = integers_of(text, "x") if not {",", "-"} & set(text) else None
+        branching = _integers_of(text, "x") if not {",", "-"} & set(text) else None
         return cls(branching) if branching else None
 
     @property

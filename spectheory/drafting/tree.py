@@ -188,7 +188,7 @@ class Tree(Shape):
     @classmethod
     def parsed(cls, text: str) -> Tree | None:
         """Ranks from the root to each node, as 1,2,1-1."""
-        paths = [integers_of(path, "-") for path in text.split(",")] if {",", "-"} & set(text) else [None]
+        paths = [_integers_of(path, "-") for path in text.split(",")] if {",", "-"} & set(text) else [None]
         return cls.from_paths([path for path in paths if path]) if all(paths) else None
 
     def __post_init__(self) -> None:
@@ -342,7 +342,7 @@ def at_least_one(name: str, value: int) -> int:
     return whole(name, value, most=MOST_NODES, remedy="count from 1")
 
 
-def integers_of(text: str, separator: str) -> tuple[int, ...] | None:
+def _integers_of(text: str, separator: str) -> tuple[int, ...] | None:
     """Integers as they are written between separators; None if they are not."""
     try:
         return tuple(map(int, text.split(separator)))

@@ -208,7 +208,7 @@ def _admit(log_mass: float, token: int, ids: Ids, log: Floats, count: int, mass:
 
 # The union of the tokens that two models keep, by merging.
 #
-# The readable twin is :func:`spectheory.measure.columns.statistics.union_in_torch`.
+# The readable twin is :func:`spectheory.measure.columns.statistics._union_in_torch`.
 
 
 def merged(

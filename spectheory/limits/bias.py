@@ -19,7 +19,7 @@ from array_api_compat import array_namespace
 from spectheory.checks import whole
 from spectheory.distributions import Array, as_floats, first_true, fit_together, like, ratio, validate_pair
 from spectheory.errors import SettingError, ShapeError
-from spectheory.limits.rejections import validate_distances
+from spectheory.limits.rejections import _validate_distances
 
 _ROUNDING = 8
 """Rounding allowed in an acceptance, in units of the precision; it results from a few operations."""
@@ -172,7 +172,7 @@ def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontie
     >>> mean_bias_frontier([0.5, 0.25, 0.0], points=3).loss
     array([0.   , 0.125, 0.25 ])
     """
-    values = validate_distances(total_variation)
+    values = _validate_distances(total_variation)
     xp = array_namespace(values)
     if 0 in values.shape:
         raise SettingError("there is no position", limit="needs at least one TV", remedy="pass an array of TVs")

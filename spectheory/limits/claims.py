@@ -13,31 +13,31 @@ _LETTERS = 16
 
 
 @dataclass(frozen=True)
-class Scope:
+class _Scope:
     """An assumption in words, and what holds under it: a limit, an idealised value (``reading``), or the value."""
 
     side: Side
     says: str
 
 
-ON_TEXT = Scope(
+ON_TEXT = _Scope(
     "limit",
     "Upper bounds from target-sampled text, estimated (95%), averaged over all starting positions; consecutive calls "
     "may exceed them",
 )
-ON_DECODINGS = Scope(
+ON_DECODINGS = _Scope(
     "limit",
     "Upper bounds over whole decodings, in expectation over target-sampled text; exact for the texts of the trace, 95% "
     "over prompts",
 )
-IDEALISED = Scope("reading", "Idealised values under i.i.d.; real text may exceed them")
-IID_PMFS = Scope(
+IDEALISED = _Scope("reading", "Idealised values under i.i.d.; real text may exceed them")
+IID_PMFS = _Scope(
     "limit", "Upper bounds for drafts that do not sample (B4), if conditional pmfs are i.i.d. across prefixes"
 )
-IID_RANKS = Scope("limit", "Upper bound for every tree of P nodes, if ranks are i.i.d. along the text")
-LEADING_TERM = Scope("reading", "No bound at P = 1, a loose one beyond")
-BOUNDED = Scope("value", "The value that the bounds limit")
-EXACT_RANKS = Scope("value", "Exact for ranks i.i.d. along the text")
+IID_RANKS = _Scope("limit", "Upper bound for every tree of P nodes, if ranks are i.i.d. along the text")
+LEADING_TERM = _Scope("reading", "No bound at P = 1, a loose one beyond")
+BOUNDED = _Scope("value", "The value that the bounds limit")
+EXACT_RANKS = _Scope("value", "Exact for ranks i.i.d. along the text")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class LimitClaim:
     key: str
     name: str
     what: str
-    scope: Scope
+    scope: _Scope
     words: str = ""
 
     @property
@@ -134,7 +134,7 @@ def footnotes(claims: Iterable[LimitClaim]) -> list[str]:
     >>> footnotes([IID_BRANCHING])
     ["Idealised values under i.i.d.; real text may exceed them: B2' (what B6 would be with i.i.d. pmfs of the target)."]
     """
-    scopes: dict[Scope, dict[str, list[str]]] = {}
+    scopes: dict[_Scope, dict[str, list[str]]] = {}
     for claim in claims:
         scopes.setdefault(claim.scope, {}).setdefault(claim.what, []).append(claim.name)
     lines = {scope: [f"{', '.join(names)} ({what})" for what, names in of.items()] for scope, of in scopes.items()}

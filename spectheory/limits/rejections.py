@@ -226,7 +226,7 @@ def rejections_of_text(
     >>> rejections_of_text([0.5, 0.25, 0.5], [2, 1])
     array([0.75, 0.5 ])
     """
-    values = as_numpy(validate_distances(total_variation))
+    values = as_numpy(_validate_distances(total_variation))
     counts = as_integers([values.size] if lengths is None else lengths, "lengths", TextError)
     if values.ndim != 1 or counts.ndim != 1 or counts.min(initial=0) < 0 or counts.sum() != values.size:
         raise TextError(
@@ -238,7 +238,7 @@ def rejections_of_text(
     return np.bincount(text_of_row, weights=values, minlength=counts.size).astype(np.float64)
 
 
-def validate_distances(total_variation: Any) -> Array:
+def _validate_distances(total_variation: Any) -> Array:
     """Check total variation distances, as a floating array; single precision may exceed 1 by its tolerance."""
     values = as_floats(total_variation, "total_variation", SettingError)
     xp = array_namespace(values)

@@ -84,7 +84,7 @@ def _why_no_modules(pair: ModelPair, head: Mtp) -> str | None:
 
 
 @contextlib.contextmanager
-def assisting(pair: ModelPair) -> Iterator[dict[str, Any]]:
+def _assisting(pair: ModelPair) -> Iterator[dict[str, Any]]:
     """Arguments of transformers' `generate` by which it drafts with the pair's draft."""
     head = pair.draft.head
     if head is None:

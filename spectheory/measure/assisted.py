@@ -53,7 +53,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.comparison import CallLaw, Comparison, compare_calls
-from spectheory.measure.assistants import assisting, drafts_of_head
+from spectheory.measure.assistants import _assisting, drafts_of_head
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.measure.common_tokens import CommonTokens
 from spectheory.measure.forward import teacher_forced
@@ -95,7 +95,7 @@ def count_assisted_calls(
     _check_runs(pair, prompts_ids, [k], tokens)
     return [
         generate(pair, ids, sampling, k, tokens, s)
-        for ids, s in zip(prompts_ids, seeds_of(seed, k, prompts_ids), strict=True)
+        for ids, s in zip(prompts_ids, _seeds_of(seed, k, prompts_ids), strict=True)
     ]
 
 
@@ -104,7 +104,7 @@ def generate_plain(
 ) -> list[Generated]:
     """Run transformers' plain generation of the target, counted and timed as in :func:`count_assisted_calls`."""
     _check_runs(pair, prompts_ids, [], tokens)
-    seeds = seeds_of(seed, None, prompts_ids)
+    seeds = _seeds_of(seed, None, prompts_ids)
     return [generate(pair, ids, sampling, None, tokens, s) for ids, s in zip(prompts_ids, seeds, strict=True)]
 
 
@@ -126,7 +126,7 @@ def _check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int
         check_window(str(i + 1), len(ids), tokens, pair.window)
 
 
-def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:
+def _seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:
     """One seed per prompt, different for each k."""
     return np.random.SeedSequence(seed, spawn_key=(k or 0,)).spawn(len(prompts_ids))
 
@@ -153,14 +153,14 @@ def generate(
     ``assistant_ensemble_weight``.
     """
     device, plain = pair.target.device, own_filters or sampling.temperature == 0
-    processors = own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)])
+    processors = _own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)])
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         threshold = 0.0 if stop is None else stop.threshold
         stack.enter_context(_blank_settings(pair, sampling, k, threshold, settings, moving))
         read: list[int] = []  # tokens of each pass of the target
-        drafting = {} if k is None else stack.enter_context(assisting(pair))
+        drafting = {} if k is None else stack.enter_context(_assisting(pair))
         if drafting and (common := pair.draft.common):
             drafting |= {"tokenizer": common.target, "assistant_tokenizer": common.draft}
             if not strings:
@@ -221,7 +221,7 @@ class _Settings(LogitsProcessor):
         return log_pmf(scores, self.sampling)
 
 
-def own_processors(sampling: Sampling) -> LogitsProcessorList:
+def _own_processors(sampling: Sampling) -> LogitsProcessorList:
     """The processors that transformers makes of these settings, in its order; none for greedy decoding."""
     made = LogitsProcessorList()
     if sampling.temperature == 0:
@@ -329,7 +329,7 @@ def compare_with_assisted(
     prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
     _check_runs(pair, prompts_ids, ks, tokens)
     modes: list[int | None] = [None, *ks]
-    seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
+    seeds = {k: _seeds_of(seed, k, prompts_ids) for k in modes}
     texts: dict[int | None, list[Generated]] = {k: [] for k in modes}
     for k in modes:  # unmeasured: some libraries load at first use
         generate(pair, prompts_ids[0], sampling, k, min(tokens, _WARM_UP), seeds[k][0])

@@ -86,7 +86,7 @@ def check_prompt(draft: Model, name: str, tokens: int) -> None:
         )
 
 
-def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: int, chunk: int) -> Iterator[_Starts]:
+def _starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: int, chunk: int) -> Iterator[_Starts]:
     """The calls from every output token, in order; at most about chunk + 2 depth rows of either model at a time."""
     head = pair.draft.head
     assert head is not None
@@ -200,7 +200,7 @@ def read_text(
     else:
         check_prompt(pair.draft, name, len(prompt_ids))
         check_window(name, len(prompt_ids), len(output_ids), pair.window)
-        calls = starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
+        calls = _starts(pair, prompt_ids, output_ids, depth=chosen, chunk=chunk)
         parts = [_of_starts(statistics, each, chosen) for each in calls]
     copied = lookup_columns(prompt_ids.cpu(), output_ids.cpu(), pair.end_of_text if stop_at_end else ())
     return [each.whole(of_one) | copied for each, of_one in zip(statistics, zip(*parts, strict=True), strict=True)]
@@ -248,7 +248,7 @@ class Statistics:
         """The columns of rows of both models' logits, `done` tokens after the first."""
         # A path of calls passes a position once (§7), at one start and depth: a key for each position is enough.
         keys, fewer = position_keys(self.key, done, len(tokens)), f"--chunk {max(1, len(tokens) // 2)}"
-        with naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
+        with _naming_the_text(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             statistics = position_statistics(
                 *(target, draft, tokens, self.sampling),
                 race=self.race,
@@ -317,7 +317,7 @@ def paired_logits(
 
 
 @contextmanager
-def naming_the_text(name: str, done: int) -> Iterator[None]:
+def _naming_the_text(name: str, done: int) -> Iterator[None]:
     """Errors about rows of logits name the text and the token, `done` tokens after its first."""
     try:
         yield

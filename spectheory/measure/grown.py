@@ -28,7 +28,7 @@ from spectheory.measure.tokens import check_window
 from spectheory.trace.columns import MOST_DEPTH
 
 
-class CachedText(Extending):
+class _CachedText(Extending):
     """A draft model with its text in a cache, read once; all nodes of a pass are in one row, told apart by a mask."""
 
     def __init__(self, model: Model, vocabulary: int) -> None:
@@ -81,7 +81,7 @@ class CachedText(Extending):
         return logits
 
 
-class RereadText(Extending):
+class _RereadText(Extending):
     """A draft model without a usable cache: every node costs a pass over its text. All nodes of a pass are equally deep
     below one place.
     """
@@ -173,14 +173,14 @@ def grown_columns(
             try:
                 following = torch.nn.functional.pad(ids, (0, shape.depth), value=-1)  # -1 past the end
                 following = following[at[:, None] + torch.arange(shape.depth, device=ids.device)]
-                parts.append(matches(reading, places, following, shape, pair.vocabulary))
+                parts.append(_matches(reading, places, following, shape, pair.vocabulary))
             except LogitsError as error:
                 what = f"text {name!r}, trees from token {start + 1} on: {error.what}"
                 raise TextError(what, limit=error.limit, remedy=error.remedy) from error
     return {"grown_match": torch.cat(parts).cpu().numpy().astype(np.int16)}
 
 
-def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown, vocabulary: int) -> Tensor:
+def _matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown, vocabulary: int) -> Tensor:
     """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is none.
 
     Only ids below `vocabulary` are drafted.
@@ -191,7 +191,7 @@ def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown,
     nodes, read = (-1 - places)[:, None], 0
     confidences, hits = [], []
     for level in range(shape.depth):
-        masses, tokens = most_probable(logits[:, :vocabulary], shape.top)
+        masses, tokens = _most_probable(logits[:, :vocabulary], shape.top)
         top = masses.shape[1]
         confidences.append((above[..., None] * masses.view(rows, -1, top)).flatten(1))
         tokens = tokens.view(rows, -1, top)
@@ -208,7 +208,7 @@ def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown,
     return _depth_kept(confidences, hits, shape.nodes)
 
 
-def most_probable(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _most_probable(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Probabilities and ids ``[s, count]`` of the most probable tokens in descending order; ties: lowest id first."""
     total = torch.logsumexp(logits.to(widest(logits)), dim=-1, keepdim=True)
     finite = torch.isfinite(total[:, 0])
@@ -255,7 +255,7 @@ def _placed(pair: ModelPair, ids: Tensor, prompt: int, shape: Grown, chunk: int,
             yield reading, part - PAIR_BEFORE, int(part[0]) - prompt
         return
     cached = why_uncached(pair.draft) is None
-    text: CachedText | RereadText = (CachedText if cached else RereadText)(pair.draft, pair.vocabulary)
+    text: _CachedText | _RereadText = (_CachedText if cached else _RereadText)(pair.draft, pair.vocabulary)
     for piece in ids[: prompt - 1].split(chunk) if prompt > 1 else ():
         text.read(piece)
     for part in starts.split(at_once if cached else 1):

@@ -26,7 +26,7 @@ from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_together
-from spectheory.measure.tokens import check_window, encode_output, encode_prompt
+from spectheory.measure.tokens import _encode_output, check_window, encode_prompt
 from spectheory.ngrams import read_ngrams
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
@@ -94,7 +94,7 @@ def encode(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings
     encoded = []
     for place, prompt in enumerate(prompts):
         ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
-        given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
+        given = _encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
         check_prompt(pair.draft, prompt.id, len(ids))
         beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
         output = settings.tokens if given is None else len(given)
@@ -227,7 +227,7 @@ def _prompts_hash(prompts: Sequence[Prompt]) -> str:
     return hashlib.sha256(json.dumps([asdict(prompt) for prompt in prompts]).encode()).hexdigest()
 
 
-def provenance_of(job: Measurement) -> dict[str, Any]:
+def _provenance_of(job: Measurement) -> dict[str, Any]:
     """What the trace of a job says of its origin."""
     pair, settings, prompts = job.pair, job.settings, [each.prompt for each in job.prompts]
     return {
@@ -243,14 +243,14 @@ def provenance_of(job: Measurement) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Stage:
+class _Stage:
     """The places of its own prompts, batch by batch, and `places`, with all those of the stages before."""
 
     batches: tuple[tuple[int, ...], ...]
     places: frozenset[int]
 
 
-def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
+def stages_of(total: int, batch: int = 1) -> tuple[_Stage, ...]:
     """The stages of a file of `total` prompts that are sampled at most `batch` at a time.
 
     The first has :data:`FIRST` prompts; each further one as many as all before it, rounded up to whole batches. The
@@ -266,7 +266,7 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
     >>> stages_of(48, batch=16)[0].batches
     ((2, 6, 10, 14, 18, 22, 26, 30, 34, 38, 42, 46),)
     """
-    left, made = list(range(total)), list[Stage]()
+    left, made = list(range(total)), list[_Stage]()
     done: frozenset[int] = frozenset()
     while left:
         count = min(math.ceil(len(done) / batch) * batch if done else FIRST, len(left))
@@ -275,11 +275,11 @@ def stages_of(total: int, batch: int = 1) -> tuple[Stage, ...]:
         size = math.ceil(len(stage) / math.ceil(len(stage) / batch))
         done |= set(stage)
         left = [place for place in left if place not in done]
-        made.append(Stage(tuple(tuple(stage[i : i + size]) for i in range(0, len(stage), size)), done))
+        made.append(_Stage(tuple(tuple(stage[i : i + size]) for i in range(0, len(stage), size)), done))
     return tuple(made)
 
 
-def last_complete(stages: Sequence[Stage], finished: Collection[int]) -> Stage | None:
+def _last_complete(stages: Sequence[_Stage], finished: Collection[int]) -> _Stage | None:
     """The last stage of which every prompt is finished, and of those before it."""
     whole = [stage for stage in stages if stage.places <= set(finished)]
     return whole[-1] if whole else None

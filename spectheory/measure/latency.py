@@ -25,7 +25,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates
-from spectheory.measure.loop_time import AS_MODELS_DO, time_loop
+from spectheory.measure.loop_time import AS_MODELS_DO, _time_loop
 from spectheory.measure.machine import Watch, free_bytes, hardware, versions, wait_for
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -81,7 +81,7 @@ class WarmModel:
         return [self.run(tokens, keep=1) for _ in range(BURST)]
 
 
-class WarmHead:
+class _WarmHead:
     """A head after `context` pairs of its target. A pass includes embeddings and the output matrix.
 
     The first pass of a call reads pairs; the others of an autoregressive head are on drafted tokens. A parallel head
@@ -213,10 +213,10 @@ def measure_latency(
     processes used.
 
     With `loop` each group also times our decoding loop with that sampling
-    (:func:`~spectheory.measure.loop_time.time_loop`).
+    (:func:`~spectheory.measure.loop_time._time_loop`).
 
     Of a draft head, m are the drafted tokens that a pass reads, and the first pass of a call is also timed by the pairs
-    that it reads (:class:`WarmHead`). The target's passes on two tokens or more include taking the hidden states for
+    that it reads (:class:`_WarmHead`). The target's passes on two tokens or more include taking the hidden states for
     it; the plain step does not, as plain decoding needs none. ``hidden_states`` of the provenance has the seconds that
     taking them adds to a pass on one token.
     """
@@ -287,7 +287,7 @@ class Timing:
             _place_anew(model)
         target = WarmModel(self.pair.target, vocabulary, self.context, head.layers if head else ())
         draft = (
-            WarmHead(self.pair, self.context, self.tokens)
+            _WarmHead(self.pair, self.context, self.tokens)
             if head
             else WarmModel(
                 replace(self.pair.draft, common=None), min(vocabulary, self.pair.draft.outputs), self.context
@@ -315,7 +315,7 @@ class Timing:
         loop = None
         if self.loop is not None:
             seed = self.seed + len(self.groups)
-            loop = time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
+            loop = _time_loop(self.pair, self.context, times[PLAIN], sampling=self.loop, seed=seed)
         return TimedGroup(
             **{who: {m: times[one, m] for one, m in times if one == who} for who in PASSES},
             loop=loop,
@@ -445,7 +445,7 @@ def _could_be_narrower(table: LatencyTable, budget: Budget) -> bool:
     return wide and more.get(ended.get("stopped", ""), False)
 
 
-def _round(draft: WarmModel | WarmHead, target: WarmModel, sizes: Sequence[int], number: int) -> Round:
+def _round(draft: WarmModel | _WarmHead, target: WarmModel, sizes: Sequence[int], number: int) -> Round:
     """Seconds of the plain step and of every other pass, in the order of decoding.
 
     For every size there are drafts, then a verifying pass. Steps come in bursts at two places, those of drafts at

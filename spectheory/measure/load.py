@@ -19,6 +19,7 @@ from spectheory.measure.heads.load import head_files, head_remarks, load_head, n
 from spectheory.measure.heads.native import Source, native_source
 from spectheory.measure.machine import find_device
 from spectheory.measure.model_files import (
+    _weight_files,
     check_folder,
     file_of,
     fingerprint_of,
@@ -28,7 +29,6 @@ from spectheory.measure.model_files import (
     moving_rope,
     quiet,
     reason_of_foreign,
-    weight_files,
     weight_map,
 )
 from spectheory.measure.pair import Model, ModelPair
@@ -240,7 +240,7 @@ def _check_size(source: str | Path, revision: str | None) -> None:
     make = partial(transformers.AutoModelForCausalLM.from_config, config, trust_remote_code=False)
     with torch.device("meta"):
         described = sum(weights.numel() for weights in guarded(source, "weights", make).parameters())
-    stored = sum(path.stat().st_size for path in weight_files(Path(source)))
+    stored = sum(path.stat().st_size for path in _weight_files(Path(source)))
     if described > _WEIGHTS_PER_BYTE * stored:
         raise ModelError(
             f"{str(source)!r}: config.json describes {described:.3g} weights, and the files have {stored:.3g} bytes",

@@ -34,7 +34,7 @@ AS_MODELS_DO = Sampling()
 """Temperature 1 without cuts."""
 
 
-def time_loop(
+def _time_loop(
     pair: ModelPair, context: int, plain: float, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
 ) -> LoopTime:
     """Seconds of our decoding loop outside the passes, from a few calls after one text of `context` tokens (estimate).
@@ -53,10 +53,10 @@ def time_loop(
     unit = plain / statistics.median(call.target_seconds for call in alone)
     shapes = [method.shape for method in methods if isinstance(method.shape, Shape)]
     passes = [shape.by(Parallel()) if head is not None and head.parallel else shape for shape in shapes]
-    return fit_loop(passes, [unit * _outside(calls) for calls in others], unit * _outside(alone))
+    return _fit_loop(passes, [unit * _outside(calls) for calls in others], unit * _outside(alone))
 
 
-def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
+def _fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
     """The non-negative loop times that fit these seconds per call of these shapes best (least squares)."""
     names = ("call", "draft_pass", "node", "tree")
     units = [LoopTime(plain=0.0, **{other: float(other == name) for other in names}) for name in names]

@@ -98,7 +98,7 @@ def use_threads(asked: int | None = None) -> str:
     process may use, from the CPU time of all processes in a quarter of a second, or the load average.
     """
     allowed = allowed_cores()
-    cores = most_threads()
+    cores = _most_threads()
     if asked is not None:
         if not 1 <= asked <= cores:
             raise SettingError(
@@ -116,9 +116,9 @@ def use_threads(asked: int | None = None) -> str:
     return f"torch runs on {count} thread{'s' if count > 1 else ''} ({reason})"
 
 
-def most_threads() -> int:
+def _most_threads() -> int:
     """How many threads this process may use."""
-    return math.ceil(min(len(allowed_cores()), cpu_quota()))
+    return math.ceil(min(len(allowed_cores()), _cpu_quota()))
 
 
 def threads_in_use() -> int:
@@ -126,7 +126,7 @@ def threads_in_use() -> int:
     return torch.get_num_threads()
 
 
-def cpu_quota() -> float:
+def _cpu_quota() -> float:
     """Number of cores whose time a container may use; infinite without a limit."""
     for files in _QUOTAS:
         try:

@@ -60,7 +60,7 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             f"{str(source)!r}: {pipes[0]} is a pipe", limit="needs files", remedy="save or download the model again"
         )
     absent = [] if (folder / "config.json").is_file() else ["config.json"]
-    weights = weight_files(folder)
+    weights = _weight_files(folder)
     if not weights:
         absent.append("weights (*.safetensors)")
     absent += [
@@ -87,7 +87,7 @@ def check_counts(config: Mapping[str, Any], name: str) -> None:
                 )
 
 
-def weight_files(folder: Path) -> list[Path]:
+def _weight_files(folder: Path) -> list[Path]:
     """The files of a folder that hold weights."""
     return sorted(path for pattern in _WEIGHTS for path in folder.glob(pattern))
 
@@ -115,7 +115,7 @@ def fingerprint_of(source: str | Path, config: Any) -> str:
         content = json.dumps(_content(Path(source)))
     elif is_local(source):
         folder = Path(source)
-        weights = [(path.name, _content(path)) for path in weight_files(folder)]
+        weights = [(path.name, _content(path)) for path in _weight_files(folder)]
         content = (folder / "config.json").read_text() + json.dumps(weights)
     else:
         content = f"{source} {getattr(config, '_commit_hash', None)}"
@@ -244,7 +244,7 @@ def weight_map(source: str | Path, revision: str | None) -> dict[str, str]:
     As by transformers, the first of the usual files counts; of a folder without any, all files of weights.
     """
     usual = ((file, read) for name, read in _READERS.items() if (file := _fetched(source, name, revision)))
-    others = [(path, _safe) for path in weight_files(Path(source))] if is_local(source) else []
+    others = [(path, _safe) for path in _weight_files(Path(source))] if is_local(source) else []
     first = next(usual, None)
 
     def read_all() -> dict[str, str]:

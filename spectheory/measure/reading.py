@@ -19,7 +19,7 @@ from spectheory.measure.model_files import moving_rope
 from spectheory.measure.pair import Model
 
 
-class PreallocatedLayer(DynamicLayer):
+class _PreallocatedLayer(DynamicLayer):
     """A cache layer whose keys and values are the filled part of longer tensors."""
 
     def __init__(self, layer: Any, rows: Tensor, room: int) -> None:
@@ -65,13 +65,13 @@ def select(cache: Any, rows: Tensor, room: int) -> None:
         cache.reorder_cache(rows)
         return
     for i, layer in enumerate(layers):
-        if type(layer) in (DynamicLayer, PreallocatedLayer) and layer.is_initialized:
-            layers[i] = PreallocatedLayer(layer, rows, room)
+        if type(layer) in (DynamicLayer, _PreallocatedLayer) and layer.is_initialized:
+            layers[i] = _PreallocatedLayer(layer, rows, room)
         else:
             layer.reorder_cache(rows)
 
 
-def bytes_per_token(cache: Any) -> float:
+def _bytes_per_token(cache: Any) -> float:
     """Bytes that a cache holds for each token of a text; 0 for what has no slot for each token."""
     total = 0.0
     for layer in getattr(cache, "layers", None) or ():
@@ -232,7 +232,7 @@ _FOUND: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 """What was found of each network."""
 
 
-def pad_in_front(texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _pad_in_front(texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Texts as a block of ids ``[batch, longest]``, and the number of ids of padding ``[batch]`` in front of each."""
     longest = max(map(len, texts))
     ids = torch.stack([torch.nn.functional.pad(text.cpu(), (longest - len(text), 0)) for text in texts])
@@ -276,7 +276,7 @@ def _reason(model: Model) -> str | None:
 
 def _logits(model: Model, texts: Sequence[Tensor], rows: Tensor) -> Tensor | None:
     """Logits ``[rows, 3, V]`` after the texts and after each of two more tokens; None if there is no cache."""
-    ids, padding = pad_in_front(texts)
+    ids, padding = _pad_in_front(texts)
     reading = Reading(model, model.outputs, padding)
     for piece in ids.split(_CHUNK, dim=1):
         logits = reading.read(piece)

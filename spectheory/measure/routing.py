@@ -18,7 +18,7 @@ from spectheory.measure.pair import Model
 from spectheory.trace import Trace
 
 
-def record_routing(
+def _record_routing(
     model: Model, texts: Sequence[Tensor], skipped: Sequence[int] | None = None, on_progress: Callable[[], object] = int
 ) -> Routing:
     """The routing log of a model on texts of token ids ``[n]``, without the first `skipped` tokens of each.
@@ -58,7 +58,7 @@ def routing_of_trace(
         own, prompt = torch.from_numpy(token[end - text.tokens : end].astype(np.int64)), prompts[text.prompt]
         texts.append(torch.cat([prompt.cpu(), own]))
         starts.append(len(prompt))
-    return record_routing(model, texts, starts, on_progress)
+    return _record_routing(model, texts, starts, on_progress)
 
 
 def _layers_with_experts(network: Any) -> list[Any]:

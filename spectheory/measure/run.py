@@ -18,17 +18,17 @@ from spectheory.measure.job import (
     Encoded,
     Measurement,
     MeasureSettings,
-    Stage,
-    last_complete,
+    _last_complete,
+    _provenance_of,
+    _Stage,
     measurement_of,
-    provenance_of,
     stages_of,
     traces_of,
 )
-from spectheory.measure.machine import free_bytes, most_threads, threads_in_use, use_threads
+from spectheory.measure.machine import _most_threads, free_bytes, threads_in_use, use_threads
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.reading import bytes_per_token, cache_of_causal, takes, why_alone
-from spectheory.measure.runners import Due, Read, Runner, Sample, here, workers_of, works_here
+from spectheory.measure.reading import _bytes_per_token, cache_of_causal, takes, why_alone
+from spectheory.measure.runners import Due, Runner, _Read, _Sample, _workers_of, here, works_here
 from spectheory.prediction.ngrams import with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
@@ -48,7 +48,7 @@ _WASTE = 1 / 3
 """Share of padding in the prompts' tokens from which on there is a remark."""
 
 
-def batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSettings, *, workers: int = 0) -> int:
+def _batch_for(pair: ModelPair, prompts: Sequence[Encoded], settings: MeasureSettings, *, workers: int = 0) -> int:
     """How many prompts to sample together at most: as many as :data:`_SHARE` of the free memory holds (an estimate),
     and no more than pays; 1 for given text and for a target that reads no padding.
 
@@ -76,7 +76,7 @@ def _prompt_bytes(target: Model, longest: int, settings: MeasureSettings) -> flo
     logits = target.outputs * (1 if takes(target, "logits_to_keep") else chunk)
     reading = element * (chunk * (8 * config.hidden_size + 3 * inner) + logits)
     # While texts are selected, the old cache and the one that they move to are held.
-    cache = 2 * bytes_per_token(cache_of_causal(target)) * (longest + settings.tokens)
+    cache = 2 * _bytes_per_token(cache_of_causal(target)) * (longest + settings.tokens)
     return reading + settings.count * (cache + _DRAWING * target.outputs)
 
 
@@ -132,7 +132,7 @@ def measure(
     Sampled texts, and the columns of each prompt, are rows of a file next to `out` when they are finished; the trace
     appears when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the
     models, so a resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as
-    many as memory allows (:func:`~spectheory.measure.run.batch_for`), which changes numbers by rounding alone; a
+    many as memory allows (:func:`~spectheory.measure.run._batch_for`), which changes numbers by rounding alone; a
     resumed run keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the
     work is done. Returns the trace as read back from `out`.
     """
@@ -170,7 +170,7 @@ def run_measurement(
             report(Progress(len(job.prompts), len(job.prompts), len(job.prompts)))
             return trace
         with PartStore(out, job.fingerprint) as store:
-            fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
+            fitting = batch or _batch_for(job.pair, job.prompts, job.settings, workers=_workers_of(runner))
             together = _begun(store, fitting, remark)
             idle = on_idle if works_here(runner) else None
             return _Run(job, out, store, runner, report, remark, idle).run(together, batch, quick, on_stage)
@@ -180,7 +180,7 @@ def _begun(store: PartStore, batch: int, remark: Callable[[str], None]) -> int:
     """The batch with which a measurement began, if it did, and its threads from now on."""
     batch, threads = store.began(batch, threads_in_use())
     if threads != threads_in_use():
-        remark(f"{use_threads(min(threads, most_threads()))}: so this measurement began")
+        remark(f"{use_threads(min(threads, _most_threads()))}: so this measurement began")
     return batch
 
 
@@ -242,7 +242,7 @@ class _Run:
         stages, shown = stages_of(len(self.job.prompts), batch), None
         with closing(self._finishing(stages, batch, asked)) as states:
             for finished in states:
-                reached = last_complete(stages, finished)
+                reached = _last_complete(stages, finished)
                 if reached in (shown, stages[-1]):
                     continue
                 shown = reached
@@ -255,14 +255,14 @@ class _Run:
         self.store.path.unlink()
         return trace
 
-    def _finishing(self, stages: Sequence[Stage], batch: int, asked: int | None) -> Generator[set[int], None, None]:
+    def _finishing(self, stages: Sequence[_Stage], batch: int, asked: int | None) -> Generator[set[int], None, None]:
         """The places that are finished: at first, and after each prompt."""
         finished, total = set(self.store.parts), len(self.job.prompts)
         resumed = len(finished)
         self.report(Progress(resumed, total, resumed))
         yield finished
         due = self._due(stages, finished)
-        if batches := [task.prompts for task in due if isinstance(task, Sample)]:
+        if batches := [task.prompts for task in due if isinstance(task, _Sample)]:
             for said in _batch_remarks(self.job.pair, batches, self.job.settings.tokens, batch, asked):
                 self.remark(said)
         with closing(self.runner(self.job.pair, self.job.settings, due)) as results:
@@ -280,7 +280,7 @@ class _Run:
                     left = [each for each in task.prompts if each.place not in finished]
                     due.extendleft(reversed(_reads(left, texts)))
 
-    def _due(self, stages: Sequence[Stage], finished: Container[int]) -> Due:
+    def _due(self, stages: Sequence[_Stage], finished: Container[int]) -> Due:
         """What is left to do: prompts whose texts are known are read, of the others whole batches are sampled.
 
         A text's last bits depend on the shapes of its passes, so a batch is sampled whole although parts are finished.
@@ -295,17 +295,17 @@ class _Run:
             if all(each.place in known for each in left):
                 due.extend(_reads(left, known))
             else:
-                due.append(Sample(batch))
+                due.append(_Sample(batch))
         return due
 
-    def _provisional(self, stage: Stage) -> Trace:
+    def _provisional(self, stage: _Stage) -> Trace:
         """The trace of a stage and those before it."""
         counts = {"prompts": len(stage.places), "of": len(self.job.prompts)}
         return self._trace(sorted(stage.places), {PROVISIONAL: counts})
 
     def _trace(self, places: Sequence[int], more: Mapping[str, object]) -> Trace:
         """The trace of the prompts at these places, with the columns that need all texts before."""
-        provenance = {**provenance_of(self.job), "fingerprint": self.job.fingerprint, **more}
+        provenance = {**_provenance_of(self.job), "fingerprint": self.job.fingerprint, **more}
         prompts = [self.job.prompts[place].ids for place in places]
         ends = self.job.pair.end_of_text if self.job.settings.stop_at_end else frozenset[int]()
         trace = concatenate(self.store.some(places), provenance)
@@ -314,8 +314,8 @@ class _Run:
         return with_ngrams(trace, ngrams, prompts=prompts, ends=ends, removed=removed)
 
 
-def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[Read]:
-    return [Read(each, tuple(texts[each.place])) for each in prompts]
+def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[_Read]:
+    return [_Read(each, tuple(texts[each.place])) for each in prompts]
 
 
 def _finished_trace(out: Path, fingerprint: str) -> Trace:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from spectheory.errors import ModelError, SettingError, WorkerError, load_extra
 from spectheory.measure.job import Encoded, MeasureSettings, texts_of, traces_of
-from spectheory.measure.machine import cpu_quota, find_device, versions
+from spectheory.measure.machine import _cpu_quota, find_device, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.processes import DEATHS, WHY_WORKERS_DIE, allowed_cores, begin, share_of, starting_on
 from spectheory.runner import Seat, Spread
@@ -45,7 +45,7 @@ Load = Callable[[str | None], ModelPair]
 
 
 @dataclass(frozen=True)
-class Sample:
+class _Sample:
     """Sample the texts of a batch: prompts that are sampled together, always the same ones."""
 
     prompts: tuple[Encoded, ...]
@@ -56,7 +56,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Read:
+class _Read:
     """Read the texts of one prompt with both models."""
 
     prompt: Encoded
@@ -71,7 +71,7 @@ class Read:
         return f"prompt {self.prompt.prompt.id!r}"
 
 
-Task = Sample | Read
+Task = _Sample | _Read
 Done = list[list[Tensor]] | Trace
 """What a task gives: sampled texts of each prompt, token ids ``[n]``, or the trace of a prompt."""
 Due = deque[Task]
@@ -82,7 +82,7 @@ in whatever order. Closing it ends the work at once.
 """
 
 
-def workers_of(runner: Runner) -> int:
+def _workers_of(runner: Runner) -> int:
     """The most processes that a runner starts on one device, each with the pair; 0 if it starts none there."""
     return getattr(runner, "workers", 0)
 
@@ -91,7 +91,7 @@ def _perform(
     pair: ModelPair, task: Task, settings: MeasureSettings, remark: Callable[[str], None] | None = None
 ) -> Done:
     """Do a task; `remark` takes what the user should know of it."""
-    if isinstance(task, Sample):
+    if isinstance(task, _Sample):
         return texts_of(pair, task.prompts, settings, remark=remark)
     (trace,) = traces_of(pair, task.prompt, task.texts, [settings])
     return trace
@@ -145,8 +145,8 @@ class _Local:
         self, pair: ModelPair, settings: MeasureSettings, due: Due
     ) -> Generator[tuple[Task, Done], None, None]:
         devices = self.devices[: sum(len(task.prompts) for task in due)]
-        cores, order = sorted(allowed_cores()), Order(self.load, identity(pair), settings)
-        threads = self.threads or max(1, int(min(len(cores), cpu_quota()) / max(len(devices), 1)))
+        cores, order = sorted(allowed_cores()), _Order(self.load, _identity(pair), settings)
+        threads = self.threads or max(1, int(min(len(cores), _cpu_quota()) / max(len(devices), 1)))
         seats = [
             _Process(
                 replace(order, worker=f"worker {number + 1}", device=device, threads=threads),
@@ -175,7 +175,7 @@ def devices_for(workers: int, asked: str | None) -> list[str | None]:
 class _Process(Seat):
     """A process that does one task at a time, on its own cores."""
 
-    def __init__(self, order: Order, cores: Sequence[int]) -> None:
+    def __init__(self, order: _Order, cores: Sequence[int]) -> None:
         context = multiprocessing.get_context("spawn")
         super().__init__(partial(ProcessPoolExecutor, 1, mp_context=context, initializer=begin), lambda: 1)
         self._order, self._cores = order, cores
@@ -221,7 +221,7 @@ def dask_workers(load: Load, address: str, *, threads: int | None = None) -> Run
     def run(pair: ModelPair, settings: MeasureSettings, due: Due) -> Generator[tuple[Task, Done], None, None]:
         if not due:
             return
-        order = Order(load, identity(pair), settings, threads=threads)
+        order = _Order(load, _identity(pair), settings, threads=threads)
         with connected(address) as client:
             yield from _spread([_Cluster(client, address, order)], due)
             with contextlib.suppress(OSError, RuntimeError):
@@ -278,7 +278,7 @@ def _quiet() -> Iterator[None]:
 class _Cluster(Seat):
     """The executor of a cluster: at most one task for each of its workers."""
 
-    def __init__(self, client: Any, address: str, order: Order) -> None:
+    def __init__(self, client: Any, address: str, order: _Order) -> None:
         super().__init__(client.get_executor(pure=False), self._workers)
         self._client, self._address, self._order = client, address, order
         self._seen = time.monotonic()
@@ -326,8 +326,8 @@ class _Cluster(Seat):
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a worker is told of a measurement; `expected` is what :func:`identity` says of the client's pair.
+class _Order:
+    """What a worker is told of a measurement; `expected` is what :func:`_identity` says of the client's pair.
 
     Processes of this machine have a name and a device, a Dask worker says where it is.
     """
@@ -353,18 +353,18 @@ class Order:
             torch.set_num_threads(threads)
         _compare(_versions(), self.expected, where)
         pair = self.load(self.device)
-        _compare(identity(pair), self.expected, where)
+        _compare(_identity(pair), self.expected, where)
         return pair
 
 
 @dataclass(frozen=True)
-class Failure:
+class _Failure:
     """Why a worker has no result."""
 
     error: Exception
 
 
-def identity(pair: ModelPair) -> dict[str, str]:
+def _identity(pair: ModelPair) -> dict[str, str]:
     """Everything that client and workers must have in common for their numbers to belong to one trace."""
     facts = _versions()
     for role, model in (("target", pair.target), ("draft", pair.draft)):
@@ -387,7 +387,7 @@ def _compare(actual: Mapping[str, str], expected: Mapping[str, str], where: str)
             )
 
 
-def attempt(work: Callable[[], T]) -> T | Failure:
+def _attempt(work: Callable[[], T]) -> T | _Failure:
     """What `work` returns, or why it failed, in a form that can be sent."""
     try:
         return work()
@@ -396,17 +396,17 @@ def attempt(work: Callable[[], T]) -> T | Failure:
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:
-            return Failure(RuntimeError(f"{type(error).__name__}: {error}"))
-        return Failure(error)
+            return _Failure(RuntimeError(f"{type(error).__name__}: {error}"))
+        return _Failure(error)
 
 
-_loaded: dict[str, ModelPair | Failure] = {}
+_loaded: dict[str, ModelPair | _Failure] = {}
 """At a worker: the pair of the latest measurement."""
 _one = threading.Lock()
 """At a worker: one task at a time, whatever the number of its threads."""
 
 
-def _work(order: Order, task: bytes) -> bytes:
+def _work(order: _Order, task: bytes) -> bytes:
     """Do a task at a worker, which loads the pair when it is given its first one.
 
     Plain pickles: those of multiprocessing would put each tensor into shared memory.
@@ -414,11 +414,11 @@ def _work(order: Order, task: bytes) -> bytes:
     with _one:
         if order.key not in _loaded:
             _loaded.clear()
-            _loaded[order.key] = attempt(order.pair)
+            _loaded[order.key] = _attempt(order.pair)
         pair = _loaded[order.key]
-        if isinstance(pair, Failure):
+        if isinstance(pair, _Failure):
             return pickle.dumps(pair)
-        return pickle.dumps(attempt(partial(_perform, pair, pickle.loads(task), order.settings)))
+        return pickle.dumps(_attempt(partial(_perform, pair, pickle.loads(task), order.settings)))
 
 
 def _forget(key: str) -> None:
@@ -443,8 +443,8 @@ def _result(task: Task, future: Future[bytes], seat: _Process | _Cluster) -> Don
             raise seat.lost()
         if (error := future.exception()) is not None:
             raise seat.failed(task, error) from error
-    outcome: Done | Failure = pickle.loads(future.result())
-    if isinstance(outcome, Failure):
+    outcome: Done | _Failure = pickle.loads(future.result())
+    if isinstance(outcome, _Failure):
         raise outcome.error
     return outcome
 

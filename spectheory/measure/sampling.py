@@ -15,7 +15,7 @@ from spectheory.errors import DeviceMemoryError
 from spectheory.measure.columns.pmf import cuts, divisor, kept_tokens, token_at
 from spectheory.measure.machine import widest
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.reading import Reading, enough_memory, pad_in_front, why_alone
+from spectheory.measure.reading import Reading, _pad_in_front, enough_memory, why_alone
 from spectheory.measure.tokens import check_window
 
 
@@ -147,7 +147,7 @@ class _Sampled:
         else:
             places, each = of_prompt.unique(return_inverse=True)
             texts = [self.prompts[place] for place in places]
-        ids, padding = pad_in_front(texts)
+        ids, padding = _pad_in_front(texts)
         reading = Reading(self.pair.target, self.pair.vocabulary, padding)
         for piece in ids.split(self.chunk, dim=1):
             logits = reading.read(piece)[:, 0]

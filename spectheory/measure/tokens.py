@@ -19,7 +19,7 @@ SECONDS = 10.0
 """Longest time that a chat template may take for one prompt."""
 
 
-def apply_template(tokenizer: Any, text: str, *, seconds: float = SECONDS) -> str:
+def _apply_template(tokenizer: Any, text: str, *, seconds: float = SECONDS) -> str:
     """The text that a tokenizer's chat template makes of one message of a user; a ModelError if it fails."""
     if not getattr(tokenizer, "chat_template", None):
         raise ModelError(
@@ -56,11 +56,11 @@ def _deadline(seconds: float) -> Iterator[None]:
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
     """Token ids ``[n]`` of a prompt, with the tokenizer's special tokens, or by its chat template."""
-    text = apply_template(tokenizer, prompt.text) if chat_template else prompt.text
+    text = _apply_template(tokenizer, prompt.text) if chat_template else prompt.text
     return _ids(tokenizer, text, special=not chat_template, what=f"prompt {prompt.id!r}")
 
 
-def encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
+def _encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
     """Token ids ``[n]`` of the text given with a prompt, tokenised separately and without special tokens."""
     if prompt.output is None:
         raise TextError(

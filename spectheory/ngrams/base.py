@@ -138,7 +138,7 @@ def occurrences(text: Ids, n: int) -> Iterator[Ids]:
         at = at[text[at - 1 - length] == text[-1 - length]]
 
 
-def up_to_end(draft: Ids, ends: Collection[int]) -> Ids:
+def _up_to_end(draft: Ids, ends: Collection[int]) -> Ids:
     """A draft up to its first token of `ends`."""
     last = np.isin(draft, list(ends)).nonzero()[0]
     return draft[: last[0] + 1] if len(last) else draft
@@ -151,12 +151,12 @@ def leading(draft: Ids, follows: Ids) -> int:
     return int(different[0]) if len(different) else both
 
 
-def followed(tokens: Sequence[int], above: Sequence[int], follows: Sequence[int]) -> int:
+def _followed(tokens: Sequence[int], above: Sequence[int], follows: Sequence[int]) -> int:
     """How deep a text goes in a tree of drafts.
 
     Examples
     --------
-    >>> followed([7, 8, 9], [-1, -1, 1], [8, 9, 7])
+    >>> _followed([7, 8, 9], [-1, -1, 1], [8, 9, 7])
     2
     """
     places: dict[tuple[int, int], int] = {}
@@ -188,10 +188,10 @@ def replay(draft: NgramDraft, requests: Sequence[tuple[Request, Ids]], *, alone:
             here = state if made or not draft.remembers else _forked(state)
             if draft.trees:
                 tokens, above = draft.branches(text[:at], here)
-                match, drafted = followed(tokens, above, text[at:].tolist()), len(tokens)
+                match, drafted = _followed(tokens, above, text[at:].tolist()), len(tokens)
             else:
                 copied = np.asarray(draft.draft(text[:at], here), dtype=np.int64)[:LONGEST_COPY]
-                copied = up_to_end(copied, request.ends) if alone else copied
+                copied = _up_to_end(copied, request.ends) if alone else copied
                 match, drafted = leading(copied, text[at:]), len(copied)
             if made:
                 call = start + match + 1

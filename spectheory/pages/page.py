@@ -146,9 +146,9 @@ class Picture:
     tables: Sequence[Table] = ()
 
     @property
-    def shown(self) -> list[Shown]:
+    def shown(self) -> list[_Shown]:
         """The tables for the template."""
-        return [Shown(table) for table in self.tables]
+        return [_Shown(table) for table in self.tables]
 
     @property
     def source(self) -> str:
@@ -170,7 +170,7 @@ class Picture:
         return re.sub(r"</?(?:a|img)\b[^>]*>", "", parser.render(text))
 
 
-class Shown:
+class _Shown:
     """A table for the template: its cells as written, what they sort by, what its columns mean."""
 
     def __init__(self, table: Table) -> None:
@@ -220,7 +220,7 @@ def write_page(report: Report, file: Path, *, title: str, parts: Sequence[Part] 
         verdict=report.brief.verdict if report.brief else [report.headline],
         commands=[part for part in parts if isinstance(part, Commands)],
         parts=[part for part in parts if not isinstance(part, Commands)],
-        tables=[Shown(piece) for piece in report.pieces if isinstance(piece, Table)],
+        tables=[_Shown(piece) for piece in report.pieces if isinstance(piece, Table)],
         provenance=json.dumps(provenance, indent=1, ensure_ascii=False) if provenance else "",
         specs=_safe(specs),
         csv=_safe({part.name: part.csv for part in parts if isinstance(part, VegaChart)}),

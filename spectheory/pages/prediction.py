@@ -42,11 +42,11 @@ def prediction_charts(plan: Plan, engines: Sequence[EngineSettings] = ()) -> lis
     if plan.timed:
         charts.append(curves(speedup_chart(plan)))
     if chains := [label for label in plan.chains if not label.stop]:
-        charts.append(cost_chart(plan, chains, engines))
+        charts.append(_cost_chart(plan, chains, engines))
     return charts
 
 
-def cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSettings] = ()) -> VegaChart:
+def _cost_chart(plan: Plan, labels: Sequence[Label], engines: Sequence[EngineSettings] = ()) -> VegaChart:
     """Chains at every draft cost: all other times of a call are those of the plan, where the slider begins."""
     cost, series = plan.cost, series_of(plan, labels)
     known = 0.1 if cost is None else rounded(_ratio(cost))

@@ -42,7 +42,7 @@ def acceptance(ax: Axes, trace: Trace) -> None:
     plain_axes(ax)
 
 
-def latencies(ax: Axes, table: LatencyTable) -> None:
+def _latencies(ax: Axes, table: LatencyTable) -> None:
     """Milliseconds of a pass against the tokens in it, with 95% intervals."""
     labels: list[LineEnd] = []
     for name, look, passes in (("target", Look(ORANGE, "s"), table.target), ("draft", Look(BLUE, "o"), table.draft)):
@@ -70,6 +70,6 @@ def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path
     def draw(figure: Figure) -> None:
         left, right = figure.subplots(1, 2)
         acceptance(left, trace)
-        latencies(right, table)
+        _latencies(right, table)
 
     return save_figure(draw, (9.0, 3.6), folder / "measured")

@@ -147,7 +147,7 @@ def doubling(ax: Axes, ticks: Sequence[int], form: str = "") -> None:
     ax.minorticks_off()
 
 
-def new_figure(size: tuple[float, float]) -> Figure:
+def _new_figure(size: tuple[float, float]) -> Figure:
     """An empty figure that makes room for what is written next to its axes."""
     from matplotlib.figure import Figure
 
@@ -181,7 +181,7 @@ def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: 
 
     written = []
     with context(style_sheet()):
-        figure = new_figure(size)
+        figure = _new_figure(size)
         draw(figure)
         for suffix in ("png", "svg"):
             file = path.with_suffix(f".{suffix}")
@@ -213,7 +213,7 @@ def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
         (float(to_axes.transform((x, y))[1]), float(to_axes.transform((x, y))[0]), t, c) for x, y, t, c in labels
     )
     line = _LINE * size * ax.figure.dpi / 72 / max(ax.get_window_extent().height, 1.0)
-    heights = apart([y for y, *_ in ends], [line * (1 + text.count("\n")) for *_, text, _ in ends])
+    heights = _apart([y for y, *_ in ends], [line * (1 + text.count("\n")) for *_, text, _ in ends])
     for (y, x, text, colour), height in zip(ends, heights, strict=True):
         leader: dict[str, Any] = {"color": colour, "linewidth": 0.7, "clip_on": False, "scalex": False, "scaley": False}
         ax.plot([x, 1.01, 1.05], [y, height, height], transform=ax.transAxes, **leader)
@@ -230,14 +230,14 @@ def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
         )
 
 
-def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+def _apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Middles of boxes in ascending order: as near to those wanted as boxes of these heights can be.
 
     Boxes that would overlap stand together around the mean of their places.
 
     Examples
     --------
-    >>> apart([0.1, 0.5, 0.5], [0.2, 0.2, 0.2])
+    >>> _apart([0.1, 0.5, 0.5], [0.2, 0.2, 0.2])
     [0.1, 0.4, 0.6]
     """
     from scipy.optimize import isotonic_regression

@@ -1,6 +1,6 @@
 """Predicted against measured tokens per call and speed-ups, from the saved answers alone.
 
-:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows all pairs together, and where misses come from. A
+:func:`_draw` shows every rule of each pair; :func:`_draw_pairs` shows all pairs together, and where misses come from. A
 marker's shape and colour say which rule or pair it is, its filling says the temperature.
 """
 
@@ -42,7 +42,7 @@ Content = Mapping[str, Any]
 _Fills = Mapping[float, str]
 
 
-def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
+def _draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up; a look for each rule."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
@@ -56,7 +56,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     return artists
 
 
-def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
+def _draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """All pairs together: tokens per call, speed-up, and below them the parts of the misses of the speed-ups."""
     grid = figure.add_gridspec(2, 2, height_ratios=(1, 1))
     left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
@@ -145,12 +145,12 @@ def size(pairs: int) -> tuple[float, float]:
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     """Write the figure of some answers, one row per pair; `path` is without suffix."""
-    return save_figure(lambda figure: draw(figure, answers), size(len(answers)), path)
+    return save_figure(lambda figure: _draw(figure, answers), size(len(answers)), path)
 
 
 def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     """Write the figure of several pairs at a glance; `path` is without suffix."""
-    return save_figure(lambda figure: draw_pairs(figure, answers), PAIRS_SIZE, path)
+    return save_figure(lambda figure: _draw_pairs(figure, answers), PAIRS_SIZE, path)
 
 
 def looks_in(answers: Sequence[Content]) -> dict[str, Look]:

@@ -40,8 +40,8 @@ from spectheory.drafting.stopping import STOPPING, StoppingRule, TokenBelow, Top
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import AdaptiveWorth
-from spectheory.prediction.call_times import exactly, late_calls, stopped_seconds, sum_of
-from spectheory.prediction.history import by_history, known_by
+from spectheory.prediction.call_times import _exactly, _late_calls, _stopped_seconds, sum_of
+from spectheory.prediction.history import _by_history, _known_by
 from spectheory.prediction.over_prompts import FEW, PARTS, Prompts, deviation, interval
 from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, planned
@@ -250,7 +250,7 @@ def adaptive_worth(
     fixed = planned(trace, cost, [rule], [Chain(each) for each in range(1, k + 1)], **at).best
     swept = sweep(trace, rule, k, _stopping_grid(trace, thresholds), cost, **at)
     limits = _Limits(trace, rule, k, cost, **at)
-    histories = tuple(by_history(trace, rule, kind(most=k), cost, **at) for kind in POLICIES if known_by(kind, trace))
+    histories = tuple(_by_history(trace, rule, kind(most=k), cost, **at) for kind in POLICIES if _known_by(kind, trace))
     return AdaptiveWorth(
         rule,
         fixed,
@@ -334,6 +334,6 @@ def _seconds(
     calls = drafts.calls[texts].sum()
     at_least = drafts.stopping[texts].sum(axis=0)
     at_least = np.clip(at_least, drafts.low[texts].sum(axis=0), drafts.high[texts].sum(axis=0))
-    times = stopped_seconds(cost, shape)
-    late = late_calls(cost, lengths[texts].sum(), calls, drafts.full[texts].sum(), shape.nodes)
-    return float(exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])
+    times = _stopped_seconds(cost, shape)
+    late = _late_calls(cost, lengths[texts].sum(), calls, drafts.full[texts].sum(), shape.nodes)
+    return float(_exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])

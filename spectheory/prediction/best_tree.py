@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
+from hashlib import sha256
 from typing import ClassVar
 
 import numpy as np
@@ -25,9 +26,9 @@ from spectheory.prediction.over_prompts import PARTS, Prompts
 from spectheory.prediction.paths import (
     PathLaws,
     TextCalls,
+    _system_of,
     calls_and_visits,
     calls_of_laws,
-    system_of,
     tokens_left,
     tree_survival,
 )
@@ -79,7 +80,7 @@ ShapeRequest = Shape | BestTree
 """A shape, or one to be found."""
 
 
-def cross_fitted(
+def _cross_fitted(
     law: Floats, lengths: NDArray[np.int64], part: NDArray[np.int64], search: Callable[..., Tree]
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], Tree]]:
     """Each part of the texts, as masks ``[texts]`` and ``[N]``, with the tree that was found on all other texts.
@@ -108,6 +109,9 @@ _TRIALS = 60
 """Exchanges whose calls are worked out."""
 _MOST_EXCHANGED = 64
 """Nodes up to which exchanges are tried: in a larger tree one node hardly matters."""
+_MOST_FOUND = 4096
+_FOUND: dict[tuple[object, ...], Tree] = {}
+"""Trees by what they were searched from: a plan searches for the same ones for each engine."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ def _calls_of_paths(
     by_depth: list[list[Floats]] = [[] for _ in range(max(map(len, paths)))]
     for path in sorted(paths):
         by_depth[len(path) - 1].append(weights[path])
-    system = system_of(np.array([reduce(np.add, of_depth) for of_depth in by_depth]).T, lengths, False)
+    system = _system_of(np.array([reduce(np.add, of_depth) for of_depth in by_depth]).T, lengths, False)
     return float(np.sum(system.at_start(system.values())))
 
 
@@ -329,7 +333,7 @@ def _next_sibling(path: Path) -> Path:
     return (*path[:-1], path[-1] + 1)
 
 
-def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
+def _searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
     """The rank laws from which a tree of so many nodes is searched: all ranks and depths that are known."""
     return rule.path_laws(columns, min(nodes, rule.known_ranks(columns, RECORDED_RANKS)), within(columns, nodes))
 
@@ -339,7 +343,7 @@ def scored_parts(
 ) -> Iterator[tuple[Tree, TextCalls]]:
     """The tree that was found without a part of the prompts, and the calls of their texts; one prompt with its own."""
     law, search = _search(trace, rule, wanted)
-    for texts, rows, tree in cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
+    for texts, rows, tree in _cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
         yield tree, calls_of_laws(PathLaws(law[rows]), tree, trace.lengths[texts])[0]
 
 
@@ -356,7 +360,7 @@ class SearchedTree:
     held_out: bool
 
 
-def searched_trees(
+def _searched_trees(
     trace: Trace, rule: RankRule, wanted: Sequence[BestTree], *, prefill_emits_token: bool = False
 ) -> list[SearchedTree]:
     """The best tree of each size, found on a sample of the texts (:mod:`spectheory.trace.sample`), scored on all."""
@@ -375,7 +379,7 @@ def searched_trees(
 def _trees(sample: Trace, rule: RankRule, wanted: BestTree, part: NDArray[np.int64]) -> tuple[Tree, list[Tree]]:
     """The tree of all texts, and those of each part, found on all others."""
     law, search = _search(sample, rule, wanted)
-    of_parts = [tree for _, _, tree in cross_fitted(law, sample.lengths, part, search)]
+    of_parts = [tree for _, _, tree in _cross_fitted(law, sample.lengths, part, search)]
     return search(law, sample.lengths) if len(of_parts) > 1 else of_parts[0], of_parts
 
 
@@ -392,7 +396,7 @@ def _scored(
     sizes = [each.nodes for each in wanted]
     for block in trace.blocks(columns_of(rule, [], trace.columns)):
         here = slice(done, done := done + len(block.texts))
-        laws = [searched_laws(rule, block.columns, nodes) for nodes in (min(sizes), max(sizes))]
+        laws = [_searched_laws(rule, block.columns, nodes) for nodes in (min(sizes), max(sizes))]
         for number in np.unique(part[here]):
             texts = part[here] == number
             rows, lengths = np.repeat(texts, block.lengths), block.lengths[texts]
@@ -406,9 +410,15 @@ def _scored(
 
 def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Callable[..., Tree]]:
     """The rank laws along the texts, and the search for a tree from some of them."""
-    law = searched_laws(rule, trace.columns, wanted.nodes)
+    law = _searched_laws(rule, trace.columns, wanted.nodes)
 
     def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
-        return text_tree(law, lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive).tree
+        asked = (wanted.nodes, wanted.max_depth, rule.consecutive)
+        key = (sha256(law.tobytes()).digest(), law.shape, lengths.tobytes(), *asked)
+        if key not in _FOUND:
+            if len(_FOUND) == _MOST_FOUND:
+                _FOUND.clear()
+            _FOUND[key] = text_tree(law, lengths, asked[0], max_depth=asked[1], consecutive=asked[2]).tree
+        return _FOUND[key]
 
     return law, search

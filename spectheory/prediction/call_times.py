@@ -69,12 +69,12 @@ def speedup_of_chain(
     in tokens it is exact but for what a text's last call accepts, which counts as read; else it is an estimate.
     """
     most = reads_besides(cost, shape.depth, 1)
-    late = late_calls(cost, tokens, calls, full, shape.depth)
+    late = _late_calls(cost, tokens, calls, full, shape.depth)
     timed = _Timed.by(cost, errors, lambda model: _best_of(model.call(shape, more) for more in (0, most)))
     return _speedup_of_kinds(tokens, calls, [calls - late, late], shape.depth, timed)
 
 
-def late_calls(cost: CostModel, tokens: Floats, calls: Floats, full: Floats, depth: int) -> Floats:
+def _late_calls(cost: CostModel, tokens: Floats, calls: Floats, full: Floats, depth: int) -> Floats:
     """How many calls with the longest first draft pass read as much as all `calls` do, whose drafts are `depth` deep.
 
     With the shortest they read one token each.
@@ -151,7 +151,7 @@ def drafted_per_call(prompts: Prompts, drafts: DraftedLengths, k: int) -> Interv
     return _cut([of(name) for name in ESTIMATES], of("low"), of("high"))
 
 
-def stopped_speedup(
+def _stopped_speedup(
     prompts: Prompts,
     groups: Sequence[tuple[Shape, DraftedLengths]],
     tokens: Floats,
@@ -166,14 +166,14 @@ def stopped_speedup(
     drafts = sum_of(groups)
     calls = prompts.sum(drafts.calls)
     k = groups[0][0].nodes
-    late = late_calls(cost, tokens, calls, prompts.sum(drafts.full), k)
+    late = _late_calls(cost, tokens, calls, prompts.sum(drafts.full), k)
 
     def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
-        each = [stopped_seconds(model, shape) for shape, _ in groups]
+        each = [_stopped_seconds(model, shape) for shape, _ in groups]
         return np.concatenate([*(calls_of(one[:-1]) for one in each), each[0][-1:]])
 
     def of(name: str, calls_of: Callable[[Floats], Floats] = np.asarray) -> Interval:
-        exact = np.concatenate([exactly(group.calls, getattr(group, name)) for _, group in groups], axis=1)
+        exact = np.concatenate([_exactly(group.calls, getattr(group, name)) for _, group in groups], axis=1)
         kinds = np.stack([*(prompts.sum(kind) for kind in exact.T), late])
         return _per_token(tokens, calls, kinds, _Timed.by(cost, errors, lambda model: times(model, calls_of)), k + 1)
 
@@ -209,12 +209,12 @@ def _possible(kinds: Floats, lengths: int) -> list[float]:
     return [*(-np.diff(at_least, append=0.0, axis=1)).ravel().tolist(), float(kinds[-1])]
 
 
-def exactly(calls: Floats, at_least: Floats) -> Floats:
+def _exactly(calls: Floats, at_least: Floats) -> Floats:
     """Calls that draft exactly 0, ..., k tokens, ``[texts, k + 1]``, from those that draft 1, ..., k or more."""
     return -np.diff(np.concatenate([calls[:, None], at_least, np.zeros((len(calls), 1))], axis=1), axis=1)
 
 
-def stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
+def _stopped_seconds(cost: CostModel, shape: Shape) -> Floats:
     """Time of a call that drafts 0, ..., k tokens, then what the longest first pass takes besides, ``[k + 2]``."""
     times = [cost.call(shape.cut(drafted)).best for drafted in range(shape.nodes + 1)]
     longest = cost.call(shape.cut(shape.nodes), reads_besides(cost, shape.nodes, 1)).best

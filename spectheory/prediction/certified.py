@@ -45,7 +45,7 @@ def by_lists(rule: PathRule, trace: Trace, wanted: ShapeRequest = ONE) -> bool:
     return bool(trace.lists) and not read <= set(trace.columns) and truncated.bounds_given(rule) > 0
 
 
-def nested(shape: Shape) -> bool:
+def _nested(shape: Shape) -> bool:
     """Whether expected calls are monotone in the ranks with this shape."""
     if shape.is_chain:
         return True

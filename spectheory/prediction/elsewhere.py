@@ -14,7 +14,7 @@ from spectheory.distributions import Floats
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError, argument
 from spectheory.intervals import Interval, weakest
-from spectheory.prediction.outcomes import Outcomes, check_ahead, ranked
+from spectheory.prediction.outcomes import Outcomes, _check_ahead, _ranked
 from spectheory.prediction.over_prompts import Prompts, deviation, interval, ratio
 from spectheory.prediction.parallel import MOST_LOOKAHEAD, parallel_seconds
 from spectheory.prediction.placement import Ahead, Parallel, Placement, placement
@@ -141,8 +141,8 @@ def _checked(trace: Trace, rule: PathRule, places: Sequence[Placement], cost: Co
         raise SettingError(
             f"the cost is {type(cost).__name__}", limit="drafting elsewhere needs times of passes", remedy="give c"
         )
-    check_ahead(trace, rule)
-    if any(isinstance(each, Ahead) for each in places) and not ranked(trace):
+    _check_ahead(trace, rule)
+    if any(isinstance(each, Ahead) for each in places) and not _ranked(trace):
         raise TraceError(
             "the trace has no draft_rank",
             limit="which outcomes are predicted follows from the draft's order",

@@ -40,10 +40,10 @@ def other_ratios(plan: Plan) -> tuple[AtRatio, ...]:
     >>> [(each.c, each.shape.nodes) for each in other_ratios(plan(trace, ConstantRatio(0.1), rules="token"))]
     [(0.05, 9), (0.2, 5)]
     """
-    return _at_ratios(plan.cost, fixed_settings(plan))
+    return _at_ratios(plan.cost, _fixed_settings(plan))
 
 
-def fixed_settings(plan: Plan) -> list[Setting]:
+def _fixed_settings(plan: Plan) -> list[Setting]:
     """The settings of a plan whose drafts do not decide their length, and that are no choice by hindsight."""
     return [
         (p.rule.name, p.shape, p.tokens_per_call)
@@ -57,10 +57,10 @@ def _at_ratios(cost: CostModel | None, settings: Iterable[Setting]) -> tuple[AtR
     settings = list(settings)
     if not (isinstance(cost, ConstantRatio) and cost.c > 0 and settings):
         return ()
-    return tuple(fastest_at(factor * cost.c, settings) for factor in GUESSES if factor != 1)
+    return tuple(_fastest_at(factor * cost.c, settings) for factor in GUESSES if factor != 1)
 
 
-def fastest_at(c: float, settings: Iterable[Setting]) -> AtRatio:
+def _fastest_at(c: float, settings: Iterable[Setting]) -> AtRatio:
     """The fastest of some settings at one c; of certain ranges the one with the largest low end."""
     timed = [AtRatio(c, *each, ConstantRatio(c).speedup(each[2], each[1])) for each in settings]
     return max(timed, key=lambda one: one.speedup.low if one.speedup.kind == "bound" else one.speedup.best)

@@ -38,7 +38,7 @@ REPLAYS = 32
 """Of every text, where acceptances are drawn."""
 
 
-def by_history(
+def _by_history(
     trace: Trace,
     rule: PathRule,
     policy: LengthPolicy,
@@ -57,7 +57,7 @@ def by_history(
     >>> from spectheory.drafting.history import Heuristic
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0] * 60, [-1.2] * 60)] * 2)
-    >>> answer = by_history(trace, TokenVerification(), Heuristic(most=8), ConstantRatio(0.05))
+    >>> answer = _by_history(trace, TokenVerification(), Heuristic(most=8), ConstantRatio(0.05))
     >>> print(answer.prediction.tokens_per_call, answer.error)
     3.871 0.0
     """
@@ -101,7 +101,7 @@ def _exactly(survival: Floats, trace: Trace, policy: LengthPolicy, prefill: int)
     return counts, full
 
 
-def known_by(policy: type[LengthPolicy], trace: Trace) -> bool:
+def _known_by(policy: type[LengthPolicy], trace: Trace) -> bool:
     """Whether a trace has what a policy reads: probabilities of first choices, at temperature 0."""
     greedy = trace.sampling is not None and trace.sampling.temperature == 0
     return policy.reads is None or (greedy and policy.reads in trace.columns)
@@ -113,7 +113,7 @@ def _replayed(
     """The same by replays, texts in their order, with the fewest tokens that each call may draft and with the most; and
     the error of tokens per call.
     """
-    if not known_by(type(policy), trace):
+    if not _known_by(type(policy), trace):
         raise TraceError(
             f"the policy {policy.name} is asked of a trace without {policy.reads} at temperature 0",
             limit="elsewhere the probability of a refused draft is unknown",

@@ -22,7 +22,7 @@ def columns_of(rule: PathRule, shapes: Sequence[Shape], columns: Columns) -> lis
     return [column for name in (*rule.needs, *ranked) for column in (name, read_as(columns, name))]
 
 
-def means_of(
+def _means_of(
     trace: Trace, names: Collection[str] | None, readings: Sequence[Callable[[Columns], Floats]]
 ) -> list[Floats]:
     """The means over all positions of what each reading makes of the columns of these names, ``[N, ...]``."""
@@ -49,7 +49,7 @@ class MeanLaws:
         names = columns_of(rule, [], self._trace.columns)
         asked = [ranks] if by_ranks else sorted({1, ranks})
         laws = [partial(_first_law, rule, ranks=each) for each in asked]
-        by_ranks |= zip(asked, means_of(self._trace, names, laws), strict=True)
+        by_ranks |= zip(asked, _means_of(self._trace, names, laws), strict=True)
         return by_ranks[ranks]
 
     def known(self, rule: RankRule) -> Floats:

@@ -44,9 +44,9 @@ class Outcomes:
     def of(cls, trace: Trace, rule: PathRule, k: int, *, prefill_emits_token: bool = False) -> Outcomes:
         """Those of a trace whose draft reads the text alone."""
         whole("k", k, remedy="the drafts of a call")
-        check_ahead(trace, rule)
+        _check_ahead(trace, rule)
         starts = CallStarts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
-        known = np.asarray(trace.columns[RANK], np.int64) if ranked(trace) else np.full(len(trace), MOST_RANKED + 1)
+        known = np.asarray(trace.columns[RANK], np.int64) if _ranked(trace) else np.full(len(trace), MOST_RANKED + 1)
         rank = np.minimum(known, MOST_RANKED + 1) - 1
         of_text = np.repeat(np.arange(len(trace.lengths)), trace.lengths)
         left, moves = tokens_left(trace.lengths), moves_of(starts.survival)
@@ -113,7 +113,7 @@ class Outcomes:
         return float(np.mean([self._cumulative[j, rank] for rank in self._ranks(j, guesses)]))
 
 
-def check_ahead(trace: Trace, rule: PathRule) -> None:
+def _check_ahead(trace: Trace, rule: PathRule) -> None:
     """Refuse traces and rules whose drafts cannot be made while the target verifies."""
     if not rule.uses_draft or rule.grows:
         raise SettingError(
@@ -130,6 +130,6 @@ def check_ahead(trace: Trace, rule: PathRule) -> None:
     rule.require(trace.columns)
 
 
-def ranked(trace: Trace) -> bool:
+def _ranked(trace: Trace) -> bool:
     """Whether the trace says where the text's token stands in the draft's order."""
     return RANK in trace.columns

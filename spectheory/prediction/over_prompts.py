@@ -86,7 +86,7 @@ def _jackknife(values: Floats, weights: Floats) -> tuple[float, float, float]:
     return float(values[0]), variance, max(float(of_prompt.sum() ** 2 / np.sum(of_prompt**2)) - 1, 1.0)
 
 
-def relative_spread(above: Floats, below: Floats) -> tuple[float, float]:
+def _relative_spread(above: Floats, below: Floats) -> tuple[float, float]:
     """Variance and degrees of freedom of the logarithm of a ratio of two sums over prompts, each ``[1 + prompts]``."""
     _, variance, freedom = _jackknife(np.log(above / below), below)
     return variance, freedom

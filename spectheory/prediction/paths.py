@@ -146,7 +146,7 @@ class _CallSystem:
         return solution.T
 
 
-def system_of(
+def _system_of(
     survival: Floats, lengths: NDArray[np.int64], prefill_emits_token: bool, leaves: Floats | None = None
 ) -> _CallSystem:
     """The whole band of one law of tau."""
@@ -227,14 +227,14 @@ def tree_survival(law: Floats | PathLaws, tree: Tree) -> tuple[Floats, Floats]:
     laws = law if isinstance(law, PathLaws) else PathLaws(law)
     survival, leaves = np.zeros((tree.depth, laws.starts)), np.zeros((tree.depth, laws.starts))
     inner = set(tree.parents.tolist())
-    for node, depth, weight in weights_of_nodes(laws, tree):
+    for node, depth, weight in _weights_of_nodes(laws, tree):
         survival[depth - 1] += weight
         if node not in inner:
             leaves[depth - 1] += weight
     return survival.T, leaves.T
 
 
-def weights_of_nodes(laws: PathLaws, tree: Tree) -> Iterator[tuple[int, int, Floats]]:
+def _weights_of_nodes(laws: PathLaws, tree: Tree) -> Iterator[tuple[int, int, Floats]]:
     """Each node with its depth and the probability ``[N]`` that a call accepts it; depth first: one path is held."""
     above, paths = [np.ones(laws.starts)], tree.paths
     for node in sorted(range(tree.nodes), key=paths.__getitem__):
@@ -252,7 +252,7 @@ def calls_of_tree(
     variance: bool = False,
 ) -> TextCalls:
     """:func:`calls_of_texts` for a tree, from :func:`tree_survival`; `full` counts the calls that end at a leaf."""
-    return system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
+    return _system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
 
 
 def calls_of_laws(
@@ -283,7 +283,7 @@ def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floa
     The starts obey the transposed recursion: one call starts at position 0 of each text, and the next one starts after
     the tokens that a call outputs. They sum to the expected calls.
     """
-    system = system_of(survival, lengths, False)
+    system = _system_of(survival, lengths, False)
     return system.values(), system.visits()
 
 
@@ -295,7 +295,7 @@ def visits_of(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_tok
         starts = np.zeros(len(survival))
         visits(np.ascontiguousarray(survival), lengths, int(prefill_emits_token), starts)
         return starts
-    return system_of(survival, lengths, prefill_emits_token).visits()
+    return _system_of(survival, lengths, prefill_emits_token).visits()
 
 
 @dataclass(frozen=True)
@@ -326,7 +326,7 @@ def sums_of_texts(survival: Floats, counted: NDArray[Any], lengths: NDArray[np.i
     >>> sums_of_texts(np.ones((6, 1)), calls_and_accepted, np.array([6])).expected
     array([[3., 3.]])
     """
-    system, moves = system_of(survival, lengths, False), moves_of(survival)
+    system, moves = _system_of(survival, lengths, False), moves_of(survival)
     rewards = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
     ahead = system.solved(np.einsum("nj,nja->an", moves, rewards)).T
     expected, left = system.at_start(ahead.T).T, system.remaining

@@ -27,7 +27,7 @@ from spectheory.prediction.ngrams import ngram_rules
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.per_prompt import PerPrompt, per_prompt
 from spectheory.prediction.prediction import planned
-from spectheory.prediction.recorded import check_as_recorded, check_depth, recorded_rules
+from spectheory.prediction.recorded import _check_as_recorded, check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import calls_by_shape, grown_rules, measured_shape
 from spectheory.prediction.stopped import check_stops
@@ -343,7 +343,7 @@ def named_rules(
     recorded = [trace for trace in traces if trace.recorded]
     for trace in recorded:
         for rule in others:
-            check_as_recorded(trace, rule)
+            _check_as_recorded(trace, rule)
     return None if recorded and len(others) == len(named) else named
 
 

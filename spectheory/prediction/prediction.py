@@ -21,8 +21,8 @@ from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.best_tree import BestTree, ShapeRequest
-from spectheory.prediction.call_times import drafted_per_call, speedup, stopped_speedup, sum_of
-from spectheory.prediction.certified import by_lists, ends_of, hull, nested
+from spectheory.prediction.call_times import _stopped_speedup, drafted_per_call, speedup, sum_of
+from spectheory.prediction.certified import _nested, by_lists, ends_of, hull
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.ngrams import in_trace, ngram_rules
 from spectheory.prediction.over_prompts import Prompts, ratio
@@ -165,7 +165,7 @@ def _require_certified(rule: PathRule, wanted: ShapeRequest) -> None:
     """Refuse a shape whose calls the lists do not bound."""
     if isinstance(wanted, BestTree):
         reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
-    elif not nested(wanted):
+    elif not _nested(wanted):
         reason, remedy = "calls are not monotone in the ranks of such a tree", "use a k-ary shape that never widens"
     elif wanted.max_rank > truncated.bounds_given(rule):
         reason, remedy = f"{rule.name} has certified bounds for one candidate alone", "use a chain, or poisson"
@@ -350,7 +350,7 @@ def _gained(
     drafted = drafted_per_call(prompts, calls, shape_calls.shape.nodes)
     if not cost:
         return None, drafted
-    return stopped_speedup(prompts, shape_calls.lengths, prompts.sum(decoded), cost, errors), drafted
+    return _stopped_speedup(prompts, shape_calls.lengths, prompts.sum(decoded), cost, errors), drafted
 
 
 def _iid_tokens(laws: MeanLaws, rule: PathRule, shape: Shape, acceptance: float) -> float:

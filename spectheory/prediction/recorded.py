@@ -41,7 +41,7 @@ def recorded_rules(trace: Trace) -> tuple[RecordedMatch, ...]:
     return tuple(rules)
 
 
-def check_as_recorded(trace: Trace, rule: PathRule) -> None:
+def _check_as_recorded(trace: Trace, rule: PathRule) -> None:
     """Refuse a rule that may accept other lengths than those of the log.
 
     At temperature 0 both models' pmfs have one token each. A rule that then accepts a draft if and only if it is the

@@ -13,7 +13,7 @@ from spectheory.distributions import Floats
 from spectheory.drafting import Copied, Grown, Parallel, Shape, StoppingRule
 from spectheory.drafting.schedules import SEQUENTIAL, CopiedElse
 from spectheory.errors import SettingError, TraceError, argument
-from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, searched_trees
+from spectheory.prediction.best_tree import BestTree, SearchedTree, ShapeRequest, _searched_trees
 from spectheory.prediction.means import columns_of
 from spectheory.prediction.paths import (
     PathLaws,
@@ -254,7 +254,7 @@ def calls_by_shape(
             yield _of_fixed(trace, rule, shape, _concat_texts(of_blocks))
     if searched:
         assert isinstance(rule, RankRule)
-        trees = searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
+        trees = _searched_trees(trace, rule, searched, prefill_emits_token=prefill_emits_token)
         yield from (_of_searched(trace, rule, *pair) for pair in zip(searched, trees, strict=True))
 
 

@@ -34,7 +34,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
-from spectheory.prediction.means import MeanLaws, columns_of, means_of
+from spectheory.prediction.means import MeanLaws, _means_of, columns_of
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.paths import calls_of_chains, tokens_left, visits_of
 from spectheory.prediction.shape_calls import ShapeCalls, survival_of
@@ -278,7 +278,7 @@ class _Means:
         """Those that the trace has; of drafts by start the ranks are those of the first draft."""
         moments, law = ["target_entropy", "target_second_moment"], "rejection_rank"
         names = [*(moments if {*moments} <= set(trace.columns) else []), *([law] if law in trace.columns else [])]
-        means = dict(zip(names, means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
+        means = dict(zip(names, _means_of(trace, names, [itemgetter(name) for name in names]), strict=True))
         return cls(np.array([means[name] for name in moments]) if moments[0] in means else None, means.get(law))
 
     def limits(self, k: int, text: Interval | None) -> Limits:

@@ -19,10 +19,17 @@ from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, opti
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
-from spectheory.prediction.best_tree import cross_fitted, searched_laws, text_tree
+from spectheory.prediction.best_tree import _cross_fitted, _searched_laws, text_tree
 from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, ratio
-from spectheory.prediction.paths import PathLaws, calls_of_tree, tokens_left, tree_survival, visits_of, weights_of_nodes
+from spectheory.prediction.paths import (
+    PathLaws,
+    _weights_of_nodes,
+    calls_of_tree,
+    tokens_left,
+    tree_survival,
+    visits_of,
+)
 from spectheory.prediction.remarks import about_texts
 from spectheory.prediction.trace_limits import Limits
 from spectheory.trace import RECORDED_RANKS, Trace
@@ -144,7 +151,7 @@ def _of_trace(trace: Trace, rule: RankRule, nodes: int, max_depth: int | None, c
     """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
     trace.require_scores("a draft tree")
     rule.require(trace.columns)
-    law, lengths = searched_laws(rule, trace.columns, nodes), trace.lengths
+    law, lengths = _searched_laws(rule, trace.columns, nodes), trace.lengths
     first = rule.rank_law(AtDepth(trace.columns, 1), law.shape[-1]).mean(axis=0)
     deepest = within(trace.columns, max_depth or nodes)
     # Recursive rejection judges its candidates in order, whatever is asked for.
@@ -161,7 +168,7 @@ def _of_trace(trace: Trace, rule: RankRule, nodes: int, max_depth: int | None, c
     searched = search(law, lengths)
     held_out = np.zeros(len(lengths))  # with the tree found on the other parts
     parts = prompts.folds(PARTS)
-    for inside, rows, tree in cross_fitted(law, lengths, parts, lambda law, lengths: search(law, lengths).tree):
+    for inside, rows, tree in _cross_fitted(law, lengths, parts, lambda law, lengths: search(law, lengths).tree):
         held_out[inside] = calls_of_tree(*tree_survival(law[rows], tree), lengths[inside]).expected
     chain = Chain(min(nodes, deepest)).tree()
     calls = {
@@ -190,7 +197,7 @@ def _weights(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Floats:
     visits = visits_of(tree_survival(law, tree)[0], lengths)
     left, laws = tokens_left(lengths), PathLaws(law)
     shares = np.zeros(tree.nodes)
-    for node, depth, weight in weights_of_nodes(laws, tree):
+    for node, depth, weight in _weights_of_nodes(laws, tree):
         shares[node] = weight @ np.where(left >= depth, visits, 0.0) / visits.sum()
     return shares
 

@@ -37,8 +37,8 @@ from spectheory.errors import SettingError, TraceError, argument
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.prediction.answer import Plan, Prediction
 from spectheory.prediction.best_tree import ShapeRequest
-from spectheory.prediction.guessed_ratio import AtRatio, Setting, fastest_at, fixed_settings
-from spectheory.prediction.over_prompts import Prompts, reach, relative_spread
+from spectheory.prediction.guessed_ratio import AtRatio, Setting, _fastest_at, _fixed_settings
+from spectheory.prediction.over_prompts import Prompts, _relative_spread, reach
 from spectheory.prediction.plan_answer import K_MAX, named_rules, plan
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.trace import GIVEN_TEXT, Trace
@@ -394,7 +394,7 @@ def what_if(
     now = plan(trace, cost, rules=named, **options)
     answer = WhatIf(asked, now.best)
     if asked.c is not None:
-        answer = replace(answer, costs=_cost_sweep(fixed_settings(now), *asked.c))
+        answer = replace(answer, costs=_cost_sweep(_fixed_settings(now), *asked.c))
     if asked.prompts is not None:
         answer = replace(answer, prompts=_prompts_for(trace, now.best, asked.prompts, prefill_emits_token))
     if asked.draft_kl is not None:
@@ -430,7 +430,7 @@ def what_if_counted(rows: Iterable[Any], changes: str | Iterable[str]) -> WhatIf
 
 def _cost_sweep(settings: Sequence[Setting], low: float, high: float) -> CostSweep:
     """The fastest of some settings at about ten values of c from `low` to `high` (C1)."""
-    rows = tuple(fastest_at(c, settings) for c in _values(low, high))
+    rows = tuple(_fastest_at(c, settings) for c in _values(low, high))
     return CostSweep(rows, max(_pays_below(shape, tokens) for _, shape, tokens in settings))
 
 
@@ -466,7 +466,7 @@ def _prompts_for(trace: Trace, best: Prediction, wanted: float, prefill: bool) -
             remedy=f"name a rule that the trace settles, as {argument('rules', '--rule')} token",
         )
     (shape_calls,) = calls_by_shape(trace, best.rule, [best.wanted], prefill_emits_token=prefill)
-    variance, freedom = relative_spread(prompts.sum(trace.lengths), prompts.sum(shape_calls.calls.expected))
+    variance, freedom = _relative_spread(prompts.sum(trace.lengths), prompts.sum(shape_calls.calls.expected))
     low, mid, high = (_needed(prompts.count, variance * factor, freedom, wanted) for factor in _spread(freedom))
     half = math.expm1(reach(freedom) * math.sqrt(variance))
     return PromptsNeeded(

@@ -71,7 +71,7 @@ def repeated(texts: Sequence[TextInfo], columns: Columns) -> list[str]:
     return ids
 
 
-def draft_ahead(columns: Columns) -> float:
+def _draft_ahead(columns: Columns) -> float:
     r"""Nats per token by which the draft explains texts better than the target, if more than chance; else 0.
 
     On texts sampled from the target :math:`\prod_n q(x_n) / p(x_n)` has mean 1 at most, whatever the pmfs and the
@@ -82,16 +82,16 @@ def draft_ahead(columns: Columns) -> float:
     return float(ratios.mean()) if ratios.sum() > -math.log(_CHANCE) else 0.0
 
 
-def refuse_foreign(columns: Columns) -> None:
+def _refuse_foreign(columns: Columns) -> None:
     """Refuse texts said to be sampled from the target that are not; right ones with probability 2e-6 at most.
 
-    The likelihood ratio to the draft (:func:`draft_ahead`) shows models that are exchanged, the surprisal against the
+    The likelihood ratio to the draft (:func:`_draft_ahead`) shows models that are exchanged, the surprisal against the
     entropy, a martingale, rows that belong to other tokens and other settings.
     """
     surprisal, entropy = -columns["log_target"], columns["target_entropy"]
     steps, variance = surprisal - entropy, np.maximum(columns["target_second_moment"] - entropy**2, 0.0)
     off = martingale_p(float(steps.sum()), float((steps**2).sum()), float(variance.sum())) < _CHANCE
-    if off or draft_ahead(columns):
+    if off or _draft_ahead(columns):
         target, draft = (-columns[name].mean() for name in REQUIRED)
         raise TextError(
             f"tokens have {target:.3g} nats each under the target, {draft:.3g} under the draft; the target has entropy "

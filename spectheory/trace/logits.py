@@ -30,7 +30,7 @@ _ROUNDED = 1e-2
 """How far sums of probabilities are from 1, in half precision over a vocabulary."""
 
 
-def columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, name: str) -> Columns:
+def _columns_of_logits(target: Any, draft: Any, tokens: Any, sampling: Sampling, name: str) -> Columns:
     """Every column of a measurement that two rows of logits and the token decide exactly, for one text.
 
     Logits are ``[T, V]`` of both models, row t that from which token t of the `tokens` ``[T]`` was drawn.

@@ -13,19 +13,19 @@ from spectheory.errors import SpectheoryError, TraceError
 from spectheory.trace import parquet
 from spectheory.trace.checks import faults
 from spectheory.trace.columns import COLUMNS
-from spectheory.trace.parquet import Ragged
+from spectheory.trace.parquet import _Ragged
 from spectheory.truncated.top import TopLogProbs
 
 BLOCK = 1 << 15
 """Positions of a block: 16 numbers for each are 4 MB. A longer text is a block of its own."""
 
 
-def whole_texts(lengths: NDArray[np.int64], positions: int) -> Iterator[slice]:
+def _whole_texts(lengths: NDArray[np.int64], positions: int) -> Iterator[slice]:
     """Runs of texts of at most so many positions, each of one text at least.
 
     Examples
     --------
-    >>> [(run.start, run.stop) for run in whole_texts(np.array([3, 3, 9, 1]), 6)]
+    >>> [(run.start, run.stop) for run in _whole_texts(np.array([3, 3, 9, 1]), 6)]
     [(0, 2), (2, 3), (3, 4)]
     """
     ends = np.cumsum(lengths)
@@ -37,7 +37,7 @@ def whole_texts(lengths: NDArray[np.int64], positions: int) -> Iterator[slice]:
         first = last
 
 
-def rows_of(
+def _rows_of(
     columns: Mapping[str, NDArray[Any]], names: Collection[str], sizes: Iterable[int]
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """The columns of these names in runs of so many rows, from the first on."""
@@ -83,19 +83,19 @@ _FIELDS = {"top_tokens": "tokens", "top_log_probs": "log_probs"}
 Pair = tuple[TopLogProbs, TopLogProbs]
 
 
-def to_columns(lists: Sequence[Pair]) -> dict[str, Ragged | NDArray[Any]]:
+def _to_columns(lists: Sequence[Pair]) -> dict[str, _Ragged | NDArray[Any]]:
     """Columns of the lists; none without lists."""
-    columns: dict[str, Ragged | NDArray[Any]] = {}
+    columns: dict[str, _Ragged | NDArray[Any]] = {}
     for model, tops in zip(MODELS, zip(*lists, strict=True), strict=bool(lists)):
         for name, kind in RAGGED.items():
             rows = [getattr(top, _FIELDS.get(name, name)) for top in tops]
-            columns[f"{model}_{name}"] = Ragged.of(rows, kind)
+            columns[f"{model}_{name}"] = _Ragged.of(rows, kind)
         for name, kind in SINGLE.items():
             columns[f"{model}_{name}"] = np.array([getattr(top, name) for top in tops], kind)
     return columns
 
 
-def from_columns(columns: Mapping[str, Ragged | NDArray[Any]]) -> tuple[Pair, ...]:
+def _from_columns(columns: Mapping[str, _Ragged | NDArray[Any]]) -> tuple[Pair, ...]:
     """The lists that the columns hold; a list that no pmf agrees with is named by its row."""
     if not columns:
         return ()

@@ -31,14 +31,14 @@ _REPEATED = 0.25
 
 
 @dataclass(frozen=True)
-class Ragged:
+class _Ragged:
     """A column with a list per row, of any length: row i is ``flat[offsets[i]:offsets[i + 1]]``."""
 
     flat: NDArray[Any]
     offsets: NDArray[np.int64]
 
     @classmethod
-    def of(cls, rows: Sequence[NDArray[Any]], kind: Any) -> Ragged:
+    def of(cls, rows: Sequence[NDArray[Any]], kind: Any) -> _Ragged:
         """The column of these rows."""
         ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return cls(np.concatenate([np.zeros(0, kind), *rows]).astype(kind), ends)
@@ -48,7 +48,7 @@ class Ragged:
         return iter(np.split(self.flat, self.offsets[1:-1])[: len(self.offsets) - 1])
 
 
-Columns = Mapping[str, NDArray[Any] | Ragged]
+Columns = Mapping[str, NDArray[Any] | _Ragged]
 
 
 def parts_of(path: Path) -> Path:
@@ -71,8 +71,8 @@ def to_table(columns: Columns, header: Mapping[str, Any]) -> Any:
     return pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
 
 
-def _to_arrow(column: NDArray[Any] | Ragged, pa: Any) -> Any:
-    if isinstance(column, Ragged):
+def _to_arrow(column: NDArray[Any] | _Ragged, pa: Any) -> Any:
+    if isinstance(column, _Ragged):
         return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.flat))
     array = pa.array(column.reshape(-1))
     for width in column.shape[:0:-1]:
@@ -85,7 +85,7 @@ def _encoding(columns: Columns) -> dict[str, Any]:
     by_value: list[str] = []
     by_byte: list[str] = []
     for name, column in columns.items():
-        flat, lists = (column.flat, 1) if isinstance(column, Ragged) else (column.reshape(-1), column.ndim - 1)
+        flat, lists = (column.flat, 1) if isinstance(column, _Ragged) else (column.reshape(-1), column.ndim - 1)
         first = flat[:_LOOKED_AT]
         few = flat.dtype.kind != "f" or len(np.unique(first)) <= _REPEATED * len(first)
         (by_value if few else by_byte).append(name + ".list.element" * lists)
@@ -236,7 +236,7 @@ def _to_numpy(column: Any, name: str, path: Path, before: int = 0) -> NDArray[An
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | Ragged:
+def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | _Ragged:
     """Chunked column as an array of numbers, or as lists of any length."""
     merged = column.combine_chunks()
     if not hasattr(merged.type, "value_field"):
@@ -245,7 +245,7 @@ def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | Ragged:
     lengths = load_extra("pyarrow.compute", extra=None).list_value_length(merged).to_numpy(zero_copy_only=False)
     flat = merged.flatten()
     _refuse_nulls(flat, name, path)
-    return Ragged(flat.to_numpy(zero_copy_only=False), np.cumsum([0, *lengths], dtype=np.int64))
+    return _Ragged(flat.to_numpy(zero_copy_only=False), np.cumsum([0, *lengths], dtype=np.int64))
 
 
 def _width(lists: Any, name: str, path: Path, per_row: int = 1, before: int = 0) -> int:

@@ -17,10 +17,19 @@ from spectheory.checks import instance, instances, located, several, whole
 from spectheory.distributions import Sampling, as_numpy
 from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
-from spectheory.trace.checks import Fault, draft_ahead, faults, refuse_foreign, repeated
+from spectheory.trace.checks import Fault, _draft_ahead, _refuse_foreign, faults, repeated
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from spectheory.trace.logits import columns_of_logits
-from spectheory.trace.on_disk import BLOCK, LIST_COLUMNS, OnDisk, from_columns, rows_of, stored, to_columns, whole_texts
+from spectheory.trace.logits import _columns_of_logits
+from spectheory.trace.on_disk import (
+    BLOCK,
+    LIST_COLUMNS,
+    OnDisk,
+    _from_columns,
+    _rows_of,
+    _to_columns,
+    _whole_texts,
+    stored,
+)
 from spectheory.trace.text_info import AHEAD, ALIKE, GIVEN_TEXT, REPEATED, SAMPLED_TEXT, TextInfo
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest, shape_of
@@ -95,9 +104,9 @@ class Trace:
             yield self
             return
         kept = {*REQUIRED, "recorded_match", *(self.columns if names is None else names)} & set(self.columns)
-        runs = list(whole_texts(self.lengths, size))
+        runs = list(_whole_texts(self.lengths, size))
         sizes = [int(self.lengths[run].sum()) for run in runs]
-        rows = self.columns.rows if isinstance(self.columns, OnDisk) else partial(rows_of, self.columns)
+        rows = self.columns.rows if isinstance(self.columns, OnDisk) else partial(_rows_of, self.columns)
         for run, columns in zip(runs, rows(kept, sizes), strict=True):
             with _named(self.columns.path) if isinstance(self.columns, OnDisk) else nullcontext():
                 block = Trace(columns, self.texts[run], self.provenance)
@@ -238,7 +247,7 @@ class Trace:
             )
         names, ends = _of_each(len(parts[2]), ids, ended)
         each = zip(names, parts[0], parts[1], parts[2], strict=True)
-        texts = [columns_of_logits(p, q, x, sampling, f"text {name!r}") for name, p, q, x in each]
+        texts = [_columns_of_logits(p, q, x, sampling, f"text {name!r}") for name, p, q, x in each]
         infos = tuple(TextInfo(n, len(t["token"]), ended=e) for n, t, e in zip(names, texts, ends, strict=True))
         origin = {} if sampled is None else {"origin": SAMPLED_TEXT if sampled else GIVEN_TEXT}
         columns = {column: np.concatenate([text[column] for text in texts]) for column in texts[0]}
@@ -251,10 +260,10 @@ class Trace:
         new = np.repeat([not each for each in earlier], self.lengths)
         columns = {name: values[new] for name, values in self.columns.items()}
         if self.provenance.get("origin") == SAMPLED_TEXT and "target_entropy" in columns:
-            refuse_foreign(columns)
+            _refuse_foreign(columns)
         telling = columns["log_target"][columns["log_target"] < 0]
         alike = np.array_equal(columns["log_target"], columns["log_draft"]) and len(np.unique(telling)) > 1
-        facts = {REPEATED: sum(map(bool, earlier)), AHEAD: draft_ahead(columns), ALIKE: alike}
+        facts = {REPEATED: sum(map(bool, earlier)), AHEAD: _draft_ahead(columns), ALIKE: alike}
         if not any(facts.values()):
             return self
         texts = tuple(replace(text, prompt=first) for text, first in zip(self.texts, earlier, strict=True))
@@ -266,7 +275,7 @@ class Trace:
 
         Numbers by start lose their last bits (:mod:`spectheory.trace.on_disk`), all others keep theirs.
         """
-        columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
+        columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **_to_columns(self.lists)}
         parquet.write(Path(path), columns, self._header())
 
     def to_arrow(self) -> Any:
@@ -302,7 +311,7 @@ class Trace:
         """
         file = _file(path)
         columns, header, lists = parquet.read(file, COLUMNS, LIST_COLUMNS)
-        return cls._of(file, columns, header, from_columns(lists))
+        return cls._of(file, columns, header, _from_columns(lists))
 
     @classmethod
     def open(cls, path: Path) -> Trace:

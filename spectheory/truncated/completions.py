@@ -54,7 +54,7 @@ class RuleBounds(NamedTuple):
     most_given: float = 1
 
 
-class Overlap(NamedTuple):
+class _Overlap(NamedTuple):
     """Who knows what: probabilities of tokens known to both, to one alone, and the number known to none."""
 
     both_target: Floats
@@ -64,7 +64,7 @@ class Overlap(NamedTuple):
     outside: int
 
 
-def overlap(target: TopLogProbs, draft: TopLogProbs) -> Overlap:
+def overlap(target: TopLogProbs, draft: TopLogProbs) -> _Overlap:
     """Sort the tokens by who knows them."""
     if a_top("target", target).vocabulary != a_top("draft", draft).vocabulary:
         raise ShapeError(
@@ -75,7 +75,7 @@ def overlap(target: TopLogProbs, draft: TopLogProbs) -> Overlap:
     common, at, bt = np.intersect1d(target.known, draft.known, assume_unique=True, return_indices=True)
     p, q = target.probabilities, draft.probabilities
     outside = target.vocabulary - len(p) - len(q) + len(common)
-    return Overlap(p[at], q[bt], np.delete(p, at), np.delete(q, bt), outside)
+    return _Overlap(p[at], q[bt], np.delete(p, at), np.delete(q, bt), outside)
 
 
 def all_known(target: TopLogProbs, draft: TopLogProbs) -> bool:
@@ -100,7 +100,7 @@ def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Fl
     On tokens that one side alone knows, the other follows it in proportion up to its cap: min(b, lambda p), or min(a,
     kappa q). What is left lies outside both with ratio q/p = rho: the n tokens there take the q-mass min(n b, t -
     Qa(rho)) and the p-mass min(n a, s - Pb(1/rho)), rho solving q-mass = rho p-mass. These are the optimality
-    conditions of every f-divergence at once. Steep divergences need :func:`best_log_ratios`.
+    conditions of every f-divergence at once. Steep divergences need :func:`_best_log_ratios`.
     """
     parts, s, t = overlap(target, draft), target.unseen, draft.unseen
     p_out = q_out = 0.0  # on tokens known to none
@@ -116,7 +116,7 @@ def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Fl
     return p, q
 
 
-def _ratio_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
+def _ratio_outside(a: float, s: float, b: float, t: float, parts: _Overlap) -> tuple[float, float]:
     """The ratio q/p on tokens known to none (the least that keeps it so if there is none), and their q-mass."""
     n = parts.outside
 
@@ -158,7 +158,7 @@ def _level(mass: float, cap: float, like: Floats) -> float:
     return float(scale[int(np.argmax(fits)) if fits.any() else positive - 1])
 
 
-def best_log_ratios(parts: Overlap, a: float, s: float, b: float, t: float) -> Floats:
+def _best_log_ratios(parts: _Overlap, a: float, s: float, b: float, t: float) -> Floats:
     """Logarithms of p/q at the best completion: tokens known to both, to the target, to the draft, to none (one entry).
 
     They come from the common ratios of the uncapped tokens, not from masses, which are differences without right digits

@@ -17,10 +17,10 @@ from spectheory.checks import amount
 from spectheory.distributions import ratio
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import (
-    Overlap,
     Value,
+    _best_log_ratios,
+    _Overlap,
     all_known,
-    best_log_ratios,
     between,
     disjoint_tails,
     farthest_ratios,
@@ -207,7 +207,7 @@ def _least_renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: floa
     return _down(bound)
 
 
-def _sides(target: TopLogProbs, draft: TopLogProbs, parts: Overlap, wide: float) -> tuple[_Side, _Side]:
+def _sides(target: TopLogProbs, draft: TopLogProbs, parts: _Overlap, wide: float) -> tuple[_Side, _Side]:
     """What is known of both pmfs, the upper limits raised by the relative error."""
     ours, theirs, none = np.zeros(len(parts.target_only)), np.zeros(len(parts.draft_only)), np.zeros(1)
     fixed_p = np.concatenate([parts.both_target, parts.target_only, theirs, none])
@@ -222,9 +222,9 @@ def _sides(target: TopLogProbs, draft: TopLogProbs, parts: Overlap, wide: float)
     )
 
 
-def _log_ratios(parts: Overlap, p: _Side, q: _Side, s: float, t: float) -> Floats:
+def _log_ratios(parts: _Overlap, p: _Side, q: _Side, s: float, t: float) -> Floats:
     """Logarithms of p/q at the best completion for these unseen masses; infinite only where one side is surely 0."""
-    logs = np.clip(best_log_ratios(parts, p.cap, s, q.cap, t), -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+    logs = np.clip(_best_log_ratios(parts, p.cap, s, q.cap, t), -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
     only_p, only_q = p.possible & ~q.possible, q.possible & ~p.possible
     logs[only_p], logs[only_q], logs[~(p.possible | q.possible)] = math.inf, -math.inf, 0.0
     return logs

@@ -105,7 +105,7 @@ _INTEGRAL = 1e-12
 
 
 def _monotone(rule: Rule, scale: float) -> Acceptance:
-    """Acceptance that is monotone in the order of channels; `scale` as for :func:`between`, for each candidate."""
+    """Acceptance that is monotone in the order of channels; `scale` as for :func:`_between`, for each candidate."""
     return lambda target, draft, k: between(target, draft, lambda p, q: float(rule.acceptance(p, q, k)), scale * k)
 
 

@@ -36,7 +36,7 @@ def too_long(entries: int) -> bool:
     return entries > MOST_WORK
 
 
-def repeats(entries: int) -> int:
+def _repeats(entries: int) -> int:
     """How often so many entries may be worked through."""
     return MOST_WORK // entries
 
@@ -58,7 +58,7 @@ def _interval_mean(intervals: Sequence[Interval]) -> Interval:
     return Interval(low, best, high, weakest(*(one.kind for one in intervals)))
 
 
-def batch_mean(means: Sequence[float]) -> Interval:
+def _batch_mean(means: Sequence[float]) -> Interval:
     """The mean of independent estimates of a probability, 95% by Student."""
     from scipy.special import stdtrit
 

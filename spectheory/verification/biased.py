@@ -13,7 +13,7 @@ from spectheory.checks import real
 from spectheory.distributions import validate_pair
 from spectheory.verification.base import Columns
 from spectheory.verification.by_start import along_calls
-from spectheory.verification.lossy import LossyRule, Masses
+from spectheory.verification.lossy import LossyRule, _Masses
 
 
 @dataclass(frozen=True)
@@ -65,18 +65,18 @@ class BiasedVerification(LossyRule):
         real("bias share", self.share, lambda t: 0 <= t <= 1, limit="must be in [0, 1]", remedy="0 is lossless")
         super().__post_init__()
 
-    def masses(self, target: Any, draft: Any) -> Masses:
+    def masses(self, target: Any, draft: Any) -> _Masses:
         """min(q, (1-t)p + tq), (1-t)(p - q)+ and p, ``[..., V]`` (Y6, exact)."""
         p, q, xp = validate_pair(target, draft)
         p, q = p + 0 * q, q + 0 * p
         accepted = xp.minimum(q, (1 - self.share) * p + self.share * q)
-        return Masses(accepted, (1 - self.share) * xp.maximum(p - q, 0 * p), p)
+        return _Masses(accepted, (1 - self.share) * xp.maximum(p - q, 0 * p), p)
 
-    def masses_at(self, columns: Columns) -> Masses:
+    def masses_at(self, columns: Columns) -> _Masses:
         """The same of a text's tokens, ``[N]``."""
         p, q = (np.exp(np.asarray(columns[name], dtype=np.float64)) for name in ("log_target", "log_draft"))
         mixture = (1 - self.share) * p + self.share * q
-        return Masses(np.minimum(q, mixture), (1 - self.share) * np.maximum(p - q, 0.0), p)
+        return _Masses(np.minimum(q, mixture), (1 - self.share) * np.maximum(p - q, 0.0), p)
 
     def changed(self, columns: Columns) -> NDArray[np.float64]:
         """T TV at each position, ``[N]`` (Y6, exact)."""

@@ -14,7 +14,7 @@ from spectheory.intervals import Interval
 from spectheory.verification.base import RankRule, Rule
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.rank_entropy import (
-    one_pair,
+    _one_pair,
     poisson_rank_entropy,
     poisson_rank_entropy_given,
     recursive_rank_entropies,
@@ -58,7 +58,7 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
     tolerance_in_nats(tolerance)
     _admit(rule)
     p, q, _ = validate_pair(target, draft)
-    one_pair(p, q)
+    _one_pair(p, q)
     kl = float(kl_divergence(p, q))
     if math.isinf(kl):
         raise SettingError(

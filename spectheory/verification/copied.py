@@ -155,19 +155,19 @@ class RecordedMatch(CopiedMatch):
     def matched(self, columns: Columns) -> NDArray[Any]:
         """Accepted drafts of a call that starts at each position, ``[N]``."""
         most: NDArray[Any] = columns[self.needs[0]][:, list(self.places)].max(axis=1)
-        return run_of(most > 0) if self.by_position else most
+        return _run_of(most > 0) if self.by_position else most
 
     def longest(self, columns: Columns) -> int:
         """The longest length that was recorded."""
         return self.most
 
 
-def run_of(first: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _run_of(first: NDArray[np.bool_]) -> NDArray[np.int64]:
     """How many positions in a row, from each on, are true.
 
     Examples
     --------
-    >>> run_of(np.array([True, True, False, True])).tolist()
+    >>> _run_of(np.array([True, True, False, True])).tolist()
     [2, 1, 0, 1]
     """
     place = np.arange(len(first))

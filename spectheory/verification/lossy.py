@@ -37,7 +37,7 @@ from spectheory.verification.base import (
 from spectheory.verification.by_start import along_calls
 
 
-class Masses(NamedTuple):
+class _Masses(NamedTuple):
     """Of one token or of all: the masses with which it is accepted and recovered, and that of the bonus token."""
 
     accepted: Any
@@ -102,11 +102,11 @@ class LossyRule(PathRule):
         return f"{self.name}, which changes the text,"
 
     @abstractmethod
-    def masses(self, target: Any, draft: Any) -> Masses:
+    def masses(self, target: Any, draft: Any) -> _Masses:
         """The masses of every token at a position, three times ``[..., V]`` (Y7, exact)."""
 
     @abstractmethod
-    def masses_at(self, columns: Columns) -> Masses:
+    def masses_at(self, columns: Columns) -> _Masses:
         """Those of a text's tokens, up to a factor for each position, three times ``[N]``."""
 
     @abstractmethod
@@ -213,7 +213,7 @@ class _OfFirstChoice(LossyRule):
     def accepts(self, mass: Any, top: Any, rank: Any, nats: Any) -> Any:
         """Probability that z is accepted: p(z), the largest p, the place of z in p, H(p)."""
 
-    def masses(self, target: Any, draft: Any) -> Masses:
+    def masses(self, target: Any, draft: Any) -> _Masses:
         """The masses of every token at a position, three times ``[..., V]`` (Y7, exact)."""
         p, q, xp = validate_pair(target, draft)
         p, q = p + 0 * q, q + 0 * p
@@ -232,7 +232,7 @@ class _OfFirstChoice(LossyRule):
             others = xp.where(drafted, 0 * p, p)
             rest = xp.sum(others, axis=-1, keepdims=True)
             recovery, bonus = xp.where(rest > 0, others / xp.where(rest > 0, rest, 1 + 0 * rest), 0 * p), p
-        return Masses(xp.astype(drafted, p.dtype) * chance, (1 - chance) * recovery, bonus)
+        return _Masses(xp.astype(drafted, p.dtype) * chance, (1 - chance) * recovery, bonus)
 
     def _chance(self, columns: Columns) -> Floats:
         """Probability ``[N]`` that the first choice of a position is accepted."""
@@ -244,7 +244,7 @@ class _OfFirstChoice(LossyRule):
         """Log p ``[N]`` of what a rule writes that writes first choices."""
         return np.where(self._chance(columns) > 0, _log(columns, "choice_target"), _log(columns, "choice_top"))
 
-    def masses_at(self, columns: Columns) -> Masses:
+    def masses_at(self, columns: Columns) -> _Masses:
         """Those of a text's tokens, three times ``[N]``."""
         drafted, chance = columns["draft_rank"] == 1, self._chance(columns)
         if self.recovers_greedily:
@@ -253,7 +253,7 @@ class _OfFirstChoice(LossyRule):
         else:
             bonus, rest = np.exp(_log(columns, "log_target")), -np.expm1(_log(columns, "choice_target"))
             recovered = np.where(drafted, 0.0, np.divide(bonus, rest, out=np.zeros_like(rest), where=rest > 0))
-        return Masses(np.where(drafted, chance, 0.0), (1 - chance) * recovered, bonus)
+        return _Masses(np.where(drafted, chance, 0.0), (1 - chance) * recovered, bonus)
 
     def weighted_survival(self, columns: Columns, k: int) -> Floats:
         r"""Survival ``[N, k]`` of a call along a text of the *target*: the estimate :math:`w_1\cdots w_i`.

@@ -47,7 +47,7 @@ class Atoms(NamedTuple):
     odds: Floats
 
 
-def merged(weights: Floats, odds: Floats, step: float) -> tuple[Atoms, Atoms]:
+def _merged(weights: Floats, odds: Floats, step: float) -> tuple[Atoms, Atoms]:
     """Two mixtures around that of finite `odds`: a lower one, spread out to the ends of cells of log(1 + g) that are
     `step` wide, and an upper one, at the cells' means (exact up to rounding); twice the same if that saves nothing.
     """
@@ -114,7 +114,7 @@ class _GeometricMixture:
         growth = 4 * tolerance**0.5
         while True:
             # Cells a quarter as wide as blocks lose less than these.
-            lower, upper = (_GeometricMixture(*atoms) for atoms in merged(self.weights, self.odds, growth / 4))
+            lower, upper = (_GeometricMixture(*atoms) for atoms in _merged(self.weights, self.odds, growth / 4))
             low, high, blocks = lower._sum(what, growth, tolerance)
             if lower.odds is not upper.odds:
                 _, high, blocks = upper._sum(what, growth, tolerance)
@@ -352,7 +352,7 @@ def checked_mean_log_rank(mean_log_rank: float) -> float:
     return real("E log R", mean_log_rank, lambda mean: mean >= 0, limit="must be >= 0", remedy=remedy)
 
 
-def one_pair(target: Array, draft: Array) -> None:
+def _one_pair(target: Array, draft: Array) -> None:
     """Refuse batches where the answer is one interval."""
     if target.ndim != 1 or draft.ndim != 1:
         raise ShapeError(
@@ -365,7 +365,7 @@ def one_pair(target: Array, draft: Array) -> None:
 def _odds(target: Any, draft: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The masses p and odds g of the tokens that a single target pmf can output."""
     p, q, xp = validate_pair(target, draft)
-    one_pair(p, q)
+    _one_pair(p, q)
     g, mass = as_numpy(hockey_stick_at_ratios(p, q, xp)), as_numpy(p)
     return mass[mass > 0], g[mass > 0]
 
@@ -389,7 +389,7 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
     (0.908909, 1.12467)
     """
     p, q, _ = validate_pair(target, draft)
-    one_pair(p, q)
+    _one_pair(p, q)
     p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     p, q = p[p > 0], q[p > 0]
     with np.errstate(divide="ignore", over="ignore"):

@@ -20,13 +20,13 @@ from spectheory.verification.base import (
     Columns,
     Floats,
     RankRule,
+    _batch_mean,
+    _repeats,
     at_least_one,
     at_token,
-    batch_mean,
     endless_entropy,
     exact_mean,
     recorded_ranks,
-    repeats,
     too_long,
 )
 from spectheory.verification.rank_entropy import rank_entropy, recursive_rank_entropies
@@ -278,9 +278,9 @@ class RecursiveRejection(RankRule):
         note = f"{pairs} x {tokens}^{k} orders of rejection left out; "
         if rng is None:
             return Accepted(None, "none", note + "rng or rank_pmf_estimate gives an estimate")
-        trials = max(2, min(1000, repeats(2 * _BATCHES * target.size * k)))
+        trials = max(2, min(1000, _repeats(2 * _BATCHES * target.size * k)))
         batches = (self.rank_pmf_estimate(target, draft, k, trials, rng=rng)[0] for _ in range(_BATCHES))
-        estimate = batch_mean([float(np.mean(law.sum(axis=-1))) for law in batches])
+        estimate = _batch_mean([float(np.mean(law.sum(axis=-1))) for law in batches])
         return Accepted(estimate, "estimate", note + "drawn at random, 95% interval")
 
     def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
@@ -302,11 +302,11 @@ class RecursiveRejection(RankRule):
     def _ranks(self, p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
         """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank."""
         if self.replacement:
-            return islice(iid_ranks(p, q, xp), max_rank)
+            return islice(_iid_ranks(p, q, xp), max_rank)
         return _distinct_ranks(p, q, max_rank, xp)
 
 
-def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
+def _iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
     r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, r = 1, 2, ...; small rests keep
     digits.
     """

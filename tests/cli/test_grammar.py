@@ -17,7 +17,7 @@ from typer.main import get_command
 from spectheory.cli import main
 from spectheory.cli.app import app
 from spectheory.cli.examples import EXAMPLES
-from spectheory.cli.grammar import group_of, repeatable
+from spectheory.cli.grammar import _group_of, _repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
 from spectheory.drafting import stopping
@@ -74,7 +74,7 @@ def test_an_option_means_the_same_everywhere(name: str) -> None:
 def test_an_option_is_repeatable_in_every_command_or_in_none(name: str) -> None:
     single = {command for command, each in uses(name).items() if not each.multiple}
     excepted = {command for command, names in SINGLE.items() if name in names}
-    assert single == (excepted if name in repeatable(PROGRAM) else set(uses(name)))
+    assert single == (excepted if name in _repeatable(PROGRAM) else set(uses(name)))
 
 
 def test_an_option_that_others_repeat_is_refused_twice(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,7 @@ def test_out_is_a_folder_everywhere() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_has_a_group_a_metavar_and_help(command: str) -> None:
     for each in COMMANDS[command].params:
-        assert group_of(each) in ("Arguments", *GROUPS[:-1]), each.name
+        assert _group_of(each) in ("Arguments", *GROUPS[:-1]), each.name
         assert each.is_flag or each.metavar if each.param_type_name == "option" else each.metavar
         assert each.help[0] + each.help[-1] == each.help.strip()[0] + ".", each.help
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from spectheory.cli import main
-from spectheory.cli.measure import Costs
+from spectheory.cli.measure import _Costs
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.cost import ACCELERATORS, ConstantRatio
 from spectheory.trace import Trace
@@ -45,10 +45,10 @@ class Measured:
         return Trace.read(measured(path.parent) / path.name)
 
     @contextmanager
-    def timing(self, path: Path, *, longest: int) -> Iterator[Costs]:
+    def timing(self, path: Path, *, longest: int) -> Iterator[_Costs]:
         """The draft is cheaper than the distilled one."""
         assert longest == 9
-        yield Costs.known(ConstantRatio(0.1))
+        yield _Costs.known(ConstantRatio(0.1))
         latencies(path, {"draft": 0.05, "distilled": 0.2}[self.name])
 
 
@@ -127,8 +127,8 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--acceptance", "0.8"], "plan has no --acceptance: it is an option of predict"),
         (
             ["TRACE", "--k", "5"],
-            "plan has no --k: it is an option of validate, bench, judge, compare, noise, watch, why, "
-            "bounds, simulate; write --k",
+            "plan has no --k: it is an option of validate, bench, judge, compare, noise, watch, why, bounds, simulate; "
+            "write --k",
         ),
         (["TRACE", "--zzz"], "plan has no --zzz: see spectheory plan -h; leave it out"),
         (["TRACE", "second.txt"], "plan is given second.txt too: that is more than it takes"),

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.cli.measure import Costs, Pace
+from spectheory.cli.measure import _Costs, _Pace
 from spectheory.cost import ConstantRatio
 from spectheory.measure import run as measuring
-from spectheory.measure.job import FIRST, last_complete, stages_of
+from spectheory.measure.job import FIRST, _last_complete, stages_of
 from spectheory.trace import Trace
 from tests.measure.runner_cases import kept
 
@@ -79,10 +79,10 @@ def test_stages_are_spread_over_the_file_and_grow() -> None:
 def test_a_stage_is_complete_with_all_its_prompts() -> None:
     stages = stages_of(30)
     first, second = stages[0].places, stages[1].places
-    assert last_complete(stages, first - {min(first)}) is None
-    assert last_complete(stages, first) is stages[0]
-    assert last_complete(stages, second - first) is None
-    assert last_complete(stages, second) is stages[1]
+    assert _last_complete(stages, first - {min(first)}) is None
+    assert _last_complete(stages, first) is stages[0]
+    assert _last_complete(stages, second - first) is None
+    assert _last_complete(stages, second) is stages[1]
 
 
 def test_the_answer_does_not_depend_on_what_was_shown(
@@ -94,7 +94,7 @@ def test_the_answer_does_not_depend_on_what_was_shown(
     assert err.count(f"Provisional, from {FIRST} of {PROMPTS} prompts") == 1
     assert re.search(r"The rest takes about \d+ s\.", err)
     assert "Provisional" not in out
-    monkeypatch.setattr("spectheory.cli.measure.show_briefly", lambda *_: None)
+    monkeypatch.setattr("spectheory.cli.measure._show_briefly", lambda *_: None)
     assert main([*command, str(tmp_path / "silent")]) == 0
     assert "Provisional" not in capsys.readouterr().err, "the control: nothing was shown"
     shown, silent = (undated(tmp_path / name / "prediction.json") for name in ("shown", "silent"))
@@ -158,9 +158,9 @@ def test_latencies_come_first_and_the_check_last(
     seen: dict[str, Any] = {}
 
     @contextmanager
-    def costs(*_: Any) -> Iterator[Costs]:
+    def costs(*_: Any) -> Iterator[_Costs]:
         order.append("latencies")
-        yield Costs.known(ConstantRatio(0.1))
+        yield _Costs.known(ConstantRatio(0.1))
 
     def check(*_: Any) -> list[dict[str, Any]]:
         order.append("check")
@@ -174,7 +174,7 @@ def test_latencies_come_first_and_the_check_last(
 
     monkeypatch.setattr("spectheory.cli.measure.costs", costs)
     monkeypatch.setattr("spectheory.cli.measure.Session.check", check)
-    monkeypatch.setattr("spectheory.cli.measure.show_briefly", stage)
+    monkeypatch.setattr("spectheory.cli.measure._show_briefly", stage)
     assert main([*tiny, "--check", "--out", str(out)]) == 0
     assert order == ["latencies", f"stage of {FIRST}", "check"]
     assert "Tokens per target call" in seen["out"]
@@ -232,7 +232,7 @@ def test_parts_of_another_measurement_are_refused_before_anything_is_measured(
 def test_the_rest_takes_as_long_as_the_prompts_measured_here(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("spectheory.cli.measure.time.monotonic", lambda: now[0])
-    pace = Pace()
+    pace = _Pace()
     assert pace.left is None
     pace.at(measuring.Progress(4, 10, 4))
     assert pace.left is None

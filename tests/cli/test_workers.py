@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import loading
-from spectheory.cli.loading import runner_of, settings_of, source_of
+from spectheory.cli.loading import _runner_of, _source_of, settings_of
 from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.measure import Progress, measure
 from spectheory.pairs import PROMPTS
@@ -43,10 +43,10 @@ def test_what_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     monkeypatch.setattr(loading, "processors", lambda: 2)
     monkeypatch.setattr(loading, "local_workers", lambda load, devices, threads: started.append(devices))
     pair = PairOptions(device="cpu")
-    runner_of(MeasuringOptions(), pair, 3)
+    _runner_of(MeasuringOptions(), pair, 3)
     assert started == []
     for asked, said in ((2, ""), (3, "3 workers share 2 cores\n"), (9, "3 workers are started, one for each prompt\n")):
-        runner_of(MeasuringOptions(workers=asked), pair, 3)
+        _runner_of(MeasuringOptions(workers=asked), pair, 3)
         assert started.pop() == ["cpu"] * min(asked, 3)
         err = capsys.readouterr().err
         assert err.startswith(said)
@@ -57,7 +57,7 @@ def test_another_folder_finds_the_same_models(
     tiny_folders: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tiny_folders[0].parent)
-    source = source_of(PairOptions(target="./target", draft="builtin:draft", device="cpu")).absolute()
+    source = _source_of(PairOptions(target="./target", draft="builtin:draft", device="cpu")).absolute()
     assert (source.target, source.draft) == (str(tiny_folders[0]), "builtin:draft")
 
 
@@ -83,7 +83,7 @@ def test_an_interrupt_ends_all_workers_and_keeps_what_is_finished(tmp_path: Path
         _, said = run.communicate(timeout=60)  # it ends when the workers, which hold its stderr, have ended
         assert run.returncode == status, said
         assert "Traceback" not in said
-    pair, settings = source_of(PairOptions(device="cpu")).load(), settings_of(TextOptions())
+    pair, settings = _source_of(PairOptions(device="cpu")).load(), settings_of(TextOptions())
     left = len(kept(out))
     seen: list[Progress] = []
     resumed = measure(pair, read_prompts(prompts), settings, out, on_progress=seen.append)

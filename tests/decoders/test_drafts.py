@@ -12,10 +12,10 @@ from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.methods import (
     Drafting,
+    _by_arrival_with_repeats,
+    _draft_heaviest,
+    _first_of,
     by_arrival,
-    by_arrival_with_repeats,
-    draft_heaviest,
-    first_of,
 )
 from spectheory.measure.decoders.tree import Clocks, DraftTree, Floats, GeneratorChance, Source
 from spectheory.ngrams.lookup import Lookup
@@ -64,7 +64,7 @@ def best_first(nodes: int, depth: int, ends: frozenset[int], seed: int) -> set[t
 def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: int) -> None:
     for ends in (frozenset[int](), frozenset({2, 5})):
         tree = DraftTree()
-        passes = drafted(tree, draft_heaviest(tree, nodes, depth, ends), seed)
+        passes = drafted(tree, _draft_heaviest(tree, nodes, depth, ends), seed)
         assert paths_of(tree) == best_first(nodes, depth, ends, seed)
         assert passes <= min(tree.depth + 1, depth)
 
@@ -115,10 +115,10 @@ def test_first_of_is_a_stable_sort() -> None:
     for size in (1, 2, 50):
         values = rng.integers(0, 6, size).astype(float)
         for count in (1, 2, 7, 60):
-            assert first_of(values, count) == np.argsort(values, kind="stable")[:count].tolist()
+            assert _first_of(values, count) == np.argsort(values, kind="stable")[:count].tolist()
 
 
-@pytest.mark.parametrize("candidates", [by_arrival, by_arrival_with_repeats])
+@pytest.mark.parametrize("candidates", [by_arrival, _by_arrival_with_repeats])
 def test_arrivals_are_exponential_with_the_drafts_rates(candidates: Callable[..., list[int]]) -> None:
     """First arrivals are draws from the draft; repeats follow as independent draws, distinct ones without.
 

@@ -18,7 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import Model
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.readers import HeadReader, Requests, _deliver, pmfs_of
+from spectheory.measure.decoders.readers import HeadReader, Requests, _deliver, _pmfs_of
 from spectheory.measure.decoders.tree import DraftTree, Floats
 from spectheory.measure.heads.base import AutoregressiveReading, Head, ParallelReading
 from spectheory.prediction.paths import calls_of_texts
@@ -194,7 +194,7 @@ def pmfs_by_start(kind: type[_Handmade], text: Sequence[int], depth: int) -> Flo
         reading = kind().reading()
         reading.read(hidden, torch.tensor(whole[1:]))
         logits = list(reading.depths(starts, tokens.reshape(len(text), depth - 1), depth))
-    return np.stack([pmfs_of(at, Sampling()) for at in logits], axis=1)
+    return np.stack([_pmfs_of(at, Sampling()) for at in logits], axis=1)
 
 
 def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], q: Floats) -> float:

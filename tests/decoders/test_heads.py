@@ -16,9 +16,9 @@ from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.errors import SettingError, SpectheoryError, TextError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import HeaviestTree, Method, decode
-from spectheory.measure.decoders.readers import pmfs_of
+from spectheory.measure.decoders.readers import _pmfs_of
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
-from spectheory.measure.decoders.verifiers import Pmfs, Verdict
+from spectheory.measure.decoders.verifiers import Verdict, _Pmfs
 from spectheory.measure.heads.base import HiddenStates
 from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
@@ -84,7 +84,7 @@ def drafted_calls(pair: ModelPair, method: Method, **options: Any) -> Iterator[t
     calls: list[tuple[list[int], DraftTree]] = []
     text = PROMPTS[0].tolist()
 
-    def noting(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    def noting(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
         path, token = method.verifier(tree, target, source)
         calls.append((list(text), tree))
         text.extend([*(tree.tokens[node] for node in path), token])
@@ -103,7 +103,7 @@ def read_again(pair: ModelPair, text: list[int], drafts: list[int], *, last: int
         reading = head.reading()
         reading.read(states.take()[0, : len(text) - 1], torch.tensor(text[1:]))
         at = torch.tensor([len(text) - last])
-        return pmfs_of(torch.cat(list(reading.depths(at, torch.tensor([drafts]), len(drafts) + 1))), Sampling())
+        return _pmfs_of(torch.cat(list(reading.depths(at, torch.tensor([drafts]), len(drafts) + 1))), Sampling())
 
 
 @pytest.mark.parametrize("kind", TOYS)

@@ -17,10 +17,10 @@ from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.measure.columns.noise import text_key
 from spectheory.measure.copied import lookup_columns
 from spectheory.measure.decoders import HeaviestTree, Method
-from spectheory.measure.decoders.decode import Running, run
+from spectheory.measure.decoders.decode import _Running, run
 from spectheory.measure.decoders.readers import Requests
 from spectheory.measure.decoders.tree import ROOT, Clocks, DraftTree, Floats, GeneratorChance, Source
-from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
+from spectheory.measure.decoders.verifiers import Verdict, Verifier, _Pmfs
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, PathRule, RankRule
 from spectheory.verification.by_start import along_calls
@@ -116,7 +116,7 @@ def outcomes(
     script: list[int] | None = []
     while script is not None:
         chance = _Explored(script)
-        one = Running(list(PROMPT), tokens, Source(chance, Clocks(0, V)))
+        one = _Running(list(PROMPT), tokens, Source(chance, Clocks(0, V)))
         target, draft = readers([one.text])
         run([one], target, draft, method, ends, verifier)
         assert target.reads == len(one.calls)
@@ -183,7 +183,7 @@ def test_output_law_is_the_targets(rule: str, shape: Shape | HeaviestTree | None
     assert distance(law, target_law(tokens, ends)) < EXACT
 
 
-def too_generous(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def too_generous(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """Biased: token verification that accepts with probability min(1, 2 p/q) and recovers as if it did not."""
     path: list[int] = []
     while True:
@@ -205,9 +205,9 @@ def test_a_biased_decoder_has_another_law() -> None:
 
 def test_mixing_up_candidates_is_seen() -> None:
     """Negative control: distinct candidates judged as if they were i.i.d."""
-    from spectheory.measure.decoders.verifiers import recursive_rejection
+    from spectheory.measure.decoders.verifiers import _recursive_rejection
 
-    law = law_of(Method("recursive-distinct", Batch(2)), verifier=recursive_rejection)
+    law = law_of(Method("recursive-distinct", Batch(2)), verifier=_recursive_rejection)
     assert distance(law, target_law(3)) > 1e-3
 
 
@@ -284,7 +284,7 @@ RACES = [
 def raced_texts(method: Method, keys: range, draft_seed: int = 2) -> list[tuple[int, ...]]:
     texts = []
     for key in keys:
-        one = Running(list(PROMPT), 3, Source(GeneratorChance(np.random.default_rng(key)), Clocks(text_key(key), V)))
+        one = _Running(list(PROMPT), 3, Source(GeneratorChance(np.random.default_rng(key)), Clocks(text_key(key), V)))
         run([one], _Table(1, [one.text]), _Table(draft_seed, [one.text]), method, frozenset())
         texts.append(tuple(one.text[len(PROMPT) :]))
     return texts

@@ -16,9 +16,9 @@ from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.methods import check_temperature
 from spectheory.measure.validation import Validation
 from spectheory.measure.validation.runs import expected_calls
-from spectheory.measure.validation.settings import HeadLimits, settings_for
+from spectheory.measure.validation.settings import _HeadLimits, _settings_for
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.trace.logits import columns_of_logits
+from spectheory.trace.logits import _columns_of_logits
 from spectheory.verification import PathRule, TokenVerification
 from spectheory.verification.registry import path_rule
 from tests.decoders.test_law import EXACT, along, outcomes
@@ -33,7 +33,7 @@ def expected(rule: PathRule, k: int, text: tuple[int, ...], seeds: tuple[int, in
     """Calls given a text, from its columns."""
     p, q = along(text, seeds)
     with np.errstate(divide="ignore"):
-        columns = columns_of_logits(np.log(p), np.log(q), np.array(text), Sampling(), "a text")
+        columns = _columns_of_logits(np.log(p), np.log(q), np.array(text), Sampling(), "a text")
     ended = {"ended": len(text) < TOKENS} if not rule.lossless else {}
     survival = rule.path_survival(columns, k, **ended)
     return float(calls_of_texts(survival, np.array([len(text)])).expected[0])
@@ -102,7 +102,7 @@ def test_calls_of_first_choices_are_certain_given_their_texts(
 def test_what_is_refused() -> None:
     """Heads, trees, and filters that cut tokens of an ensemble's text."""
     with pytest.raises(SettingError, match=r"thresholds.* is asked for with the draft head 'eagle'"):
-        settings_for(["thresholds:0.9,0.9"], [Chain(2)], 1.0, HeadLimits("eagle", None, False))
+        _settings_for(["thresholds:0.9,0.9"], [Chain(2)], 1.0, _HeadLimits("eagle", None, False))
     how = MeasureSettings(sampling=Sampling(top_k=5))
     with pytest.raises(SettingError, match=r"ensemble:0\.5 is asked for with top-k"):
         Validation(("ensemble:0.5",), (Chain(2),), (1.0,), how)

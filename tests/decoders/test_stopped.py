@@ -19,9 +19,9 @@ from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.decode import Decoded
-from spectheory.measure.decoders.methods import draft_until_stop
+from spectheory.measure.decoders.methods import _draft_until_stop
 from spectheory.measure.decoders.tree import DraftTree, Floats
-from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, recursive_rejection
+from spectheory.measure.decoders.verifiers import Source, Verdict, _Pmfs, _recursive_rejection
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.stopped import drafted_along
 from spectheory.verification import PATH_RULES
@@ -203,7 +203,9 @@ def test_an_end_of_text_in_the_drafts() -> None:
 def test_passes_and_drafts_of_a_call(stop: str, room: int, end: int, drafted: int, passes: int) -> None:
     """At most k and the room there is, none after an end of text; a token that is not kept costs its pass."""
     tree, pmf = DraftTree(), np.array([0.4, 0.4, 0.2])
-    call = draft_until_stop(tree, read_stop(stop), min(3, room), lambda *_: [len(tree.nodes)], Mock(), frozenset({end}))
+    call = _draft_until_stop(
+        tree, read_stop(stop), min(3, room), lambda *_: [len(tree.nodes)], Mock(), frozenset({end})
+    )
     made = [next(call)]
     with contextlib.suppress(StopIteration):
         while True:
@@ -211,9 +213,9 @@ def test_passes_and_drafts_of_a_call(stop: str, room: int, end: int, drafted: in
     assert (len(tree.nodes), len(made)) == (drafted, passes)
 
 
-def stopped_by_acceptance(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def stopped_by_acceptance(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """Biased: a rejected draft is not judged but taken for a chain that stopped before it."""
-    path, token = recursive_rejection(tree, target, source)
+    path, token = _recursive_rejection(tree, target, source)
     if len(path) < len(tree.nodes):
         token = source.chance.categorical(target[path[-1] if path else -1])
     return path, token

@@ -19,7 +19,7 @@ from spectheory.deployment import Draft, EngineSettings, engine_settings, servin
 from spectheory.deployment.engines import Fact
 from spectheory.drafting import Chain, Tree, read_stop
 from spectheory.engines import FOLDERS
-from spectheory.engines.sglang.settings import GrownTree
+from spectheory.engines.sglang.settings import _GrownTree
 from spectheory.engines.transformers.settings import ENGINE as TRANSFORMERS
 from spectheory.prediction import plan, predict
 from spectheory.prediction.best_tree import BestTree
@@ -133,7 +133,7 @@ def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
     columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0}  # sampled drafts are of no use
     settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table(draft=0.1)))["sglang"]
     shape = settings.candidate.prediction.shape
-    assert isinstance(shape, GrownTree)
+    assert isinstance(shape, _GrownTree)
     options = settings.options
     assert options["speculative-num-draft-tokens"] == shape.nodes + 1
     assert options["speculative-num-steps"] == shape.depth
@@ -154,8 +154,8 @@ def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
 
 def test_a_grown_tree_is_at_least_its_kept_one() -> None:
     kept = Tree.from_paths([(1,), (2,), (3,), (1, 1), (2, 1)])
-    assert GrownTree(kept).passes == (1, 3)
-    assert str(GrownTree(kept)) == "tree of 5, depth 2, top 3"
+    assert _GrownTree(kept).passes == (1, 3)
+    assert str(_GrownTree(kept)) == "tree of 5, depth 2, top 3"
 
 
 def test_greedy_traces_plan_chains() -> None:

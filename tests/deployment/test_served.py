@@ -26,8 +26,8 @@ from spectheory.deployment.served import (
     plan_server,
 )
 from spectheory.drafting import Chain
-from spectheory.engines.vllm.bench import read_run as read_bench
-from spectheory.engines.vllm.timed import timed_run
+from spectheory.engines.vllm.bench import _read_run as read_bench
+from spectheory.engines.vllm.timed import _timed_run
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
@@ -46,7 +46,7 @@ NOISE = 0.02
 
 
 def read_run(path: Path) -> TimedRun:
-    return timed_run(read_bench(path))
+    return _timed_run(read_bench(path))
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +306,7 @@ def test_counted_tokens_have_the_times_errors(runs: list[TimedRun]) -> None:
 )
 def test_runs_that_say_no_time_are_refused(change: dict[str, int | None], words: str) -> None:
     run = BenchRun("k3", 4, 64, 0, 2.0, 6400, 4160, 5e-3, 1.5e-3, 6.1, 1700, 5100, 2550, (0.8, 0.5, 0.2))
-    assert timed_run(run).k == 3
+    assert _timed_run(run).k == 3
     with pytest.raises(TextError) as refused:
-        timed_run(replace(run, **change))  # type: ignore[arg-type]
+        _timed_run(replace(run, **change))  # type: ignore[arg-type]
     assert words in str(refused.value)

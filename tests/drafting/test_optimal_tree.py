@@ -11,7 +11,7 @@ import pytest
 
 from spectheory import entropy
 from spectheory.drafting import Chain, KAry, Tree, expected_tokens, node_weights, optimal_tree
-from spectheory.drafting.optimal import best_consecutive_tree
+from spectheory.drafting.optimal import _best_consecutive_tree
 from spectheory.kernels import tree as tree_kernel
 from spectheory.kernels.tree import _compiled, _grow, heaviest_nodes
 from tests.drafting.drafting_cases import ROUNDING, Floats, all_trees, in_order, larger_laws, width
@@ -174,7 +174,7 @@ def test_the_programme_against_all_trees_of_two_ranks() -> None:
     """Up to 8 nodes, also where the order of the ranks does not matter."""
     for law in ((0.1, 0.8), (0.8, 0.1), (0.5, 0.5), (0.3, 0.31), (0.0, 0.9)):
         for budget, depth in product((5, 7, 8), (1, 2, 4, 8)):
-            tree = best_consecutive_tree(np.array(law), budget, depth)
+            tree = _best_consecutive_tree(np.array(law), budget, depth)
             best = max(all_trees(2, k).best(law, depth, budget, True) for k in range(1, budget + 1))
             assert expected_tokens(tree, law) == pytest.approx(best, abs=ROUNDING)
             assert in_order(frozenset(tree.paths))
@@ -188,7 +188,7 @@ def test_the_programme_gives_the_heap_s_tree_where_ranks_fall(name: str, depth: 
     heap = optimal_tree(law, 60, depth)
     assert optimal_tree(law, 60, depth, consecutive=True) == heap
     assert in_order(frozenset(heap.paths))
-    programme = best_consecutive_tree(law, 60, depth or 60)
+    programme = _best_consecutive_tree(law, 60, depth or 60)
     assert programme.nodes == heap.nodes
     assert expected_tokens(programme, law) == pytest.approx(float(expected_tokens(heap, law)), rel=ROUNDING)
 

@@ -15,7 +15,7 @@ from gguf import GGUFReader
 from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
-from spectheory.engines.llamacpp.running import export_gguf, gguf_of
+from spectheory.engines.llamacpp.running import _export_gguf, _gguf_of
 from spectheory.errors import ModelError
 from spectheory.pairs import resolve
 from tests.made_up import each, one_line
@@ -76,7 +76,7 @@ def test_the_file_gives_torchs_logits(tmp_path: Path) -> None:
     for name in ("target", "distilled"):
         folder = Path(resolve(f"builtin:{name}"))
         config, expected = of_torch(folder)
-        tensors = tensors_of(export_gguf(folder, tmp_path / f"{name}.gguf"))
+        tensors = tensors_of(_export_gguf(folder, tmp_path / f"{name}.gguf"))
         assert np.abs(logits(tensors, config, IDS) - expected).max() < ROUNDING
         wrong = dict(tensors)
         query = wrong["blk.0.attn_q.weight"]
@@ -87,9 +87,9 @@ def test_the_file_gives_torchs_logits(tmp_path: Path) -> None:
 
 def test_tokens_and_shapes_are_read_back(tmp_path: Path) -> None:
     folder = Path(resolve("builtin:distilled"))
-    file = export_gguf(folder, tmp_path / "draft.gguf")
+    file = _export_gguf(folder, tmp_path / "draft.gguf")
     written = file.stat().st_mtime_ns
-    assert export_gguf(folder, file).stat().st_mtime_ns == written, "it is there already"
+    assert _export_gguf(folder, file).stat().st_mtime_ns == written, "it is there already"
     fields = GGUFReader(file).fields
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokens = fields["tokenizer.ggml.tokens"].contents()
@@ -122,14 +122,14 @@ def test_what_the_writer_does_not_know_is_refused(changes: dict[str, Any], fragm
     config = json.loads((folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
     with pytest.raises(ModelError) as caught:
-        export_gguf(tmp_path, tmp_path / "model.gguf")
+        _export_gguf(tmp_path, tmp_path / "model.gguf")
     assert fragment in one_line(caught)
 
 
 def test_another_kind_of_tokenizer_is_refused(save_model: Callable[..., Path], tmp_path: Path) -> None:
     folder = save_model(tmp_path / "words")
     with pytest.raises(ModelError) as caught:
-        export_gguf(folder, tmp_path / "model.gguf")
+        _export_gguf(folder, tmp_path / "model.gguf")
     assert "has a tokenizer of type WordLevel" in one_line(caught)
     assert not list(tmp_path.glob("*.gguf"))
 
@@ -138,7 +138,7 @@ def test_models_of_one_name_have_files_of_their_own(tmp_path: Path) -> None:
     """Folders as `large/final` and `small/final`, and one whose weights were replaced by older ones."""
     for name in ("draft", "distilled"):
         shutil.copytree(resolve(f"builtin:{name}"), tmp_path / name / "final")
-    files = [gguf_of(tmp_path / name / "final", tmp_path / "work") for name in ("draft", "distilled", "draft")]
+    files = [_gguf_of(tmp_path / name / "final", tmp_path / "work") for name in ("draft", "distilled", "draft")]
     assert files[0] == files[2] != files[1]
     shutil.copytree(tmp_path / "distilled", tmp_path / "draft", dirs_exist_ok=True)
-    assert gguf_of(tmp_path / "draft" / "final", tmp_path / "work") == files[1]
+    assert _gguf_of(tmp_path / "draft" / "final", tmp_path / "work") == files[1]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spectheory.distributions import Sampling
-from spectheory.engines.openvino.running import OpenVinoEngine
+from spectheory.engines.openvino.running import _OpenVinoEngine
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
 from spectheory.measure.engines.inprocess import InProcess, _end_of_text
@@ -158,7 +158,7 @@ def test_a_program_that_is_no_python_is_one_line(tmp_path: Path) -> None:
 )
 def test_what_openvinos_writer_does_not_know_is_refused(config: dict[str, Any], fragment: str) -> None:
     """Its function is taken out of the script, which only another interpreter can import."""
-    script = ast.parse(OpenVinoEngine.writes.read_text())
+    script = ast.parse(_OpenVinoEngine.writes.read_text())
     kept: list[ast.stmt] = [
         part
         for part in script.body

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from spectheory.distributions import Sampling
-from spectheory.engines.openvino.running import OpenVinoEngine
+from spectheory.engines.openvino.running import _OpenVinoEngine
 from spectheory.judging.judgement import judge
 from spectheory.judging.output import output_tests
 from spectheory.measure import ModelPair, load_pair
@@ -74,7 +74,7 @@ def test_logits_are_torchs(model: Path, pair: ModelPair, tmp_path: Path) -> None
     ids = np.random.default_rng(0).integers(0, 512, (1, 64))
     np.save(tmp_path / "ids.npy", ids)
     for command in (
-        [str(OpenVinoEngine.writes), str(model), str(tmp_path / "written")],
+        [str(_OpenVinoEngine.writes), str(model), str(tmp_path / "written")],
         ["-c", LOGITS, *(str(tmp_path / name) for name in ("written/openvino_model.xml", "ids.npy", "logits.npy"))],
     ):
         subprocess.run([sys.executable, *command], check=True)

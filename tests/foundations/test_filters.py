@@ -21,7 +21,7 @@ from spectheory.deployment.ranking import rank_drafts
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, measure
-from spectheory.measure.assisted import own_processors
+from spectheory.measure.assisted import _own_processors
 from spectheory.measure.columns.pmf import log_pmf
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
@@ -146,12 +146,12 @@ def test_wrong_filters_would_be_seen(network: LlamaForCausalLM) -> None:
 
 @each("sampling", [Sampling(), Sampling(0.7), *settings()])
 def test_own_processors_are_what_generation_builds(sampling: Sampling, network: LlamaForCausalLM) -> None:
-    ours, built = own_processors(sampling), processors(network, sampling)
+    ours, built = _own_processors(sampling), processors(network, sampling)
     assert [(type(each), vars(each)) for each in ours] == [(type(each), vars(each)) for each in built]
 
 
 def test_greedy_has_no_processors() -> None:
-    assert own_processors(Sampling(0, top_k=5)) == []
+    assert _own_processors(Sampling(0, top_k=5)) == []
 
 
 PROMPTS = (Prompt("a", "", "t1 t2"), Prompt("b", "", "t3 t4"))

@@ -25,7 +25,7 @@ from spectheory import kernels
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.errors import LogitsError, PmfError, ShapeError
 from spectheory.kernels import compiling, logits, race
-from spectheory.logit_statistics import PairStatistics, pair_statistics
+from spectheory.logit_statistics import _PairStatistics, pair_statistics
 from spectheory.verification import RaceVerification
 from spectheory.verification.race_bounds import race_enclosure
 from tests.made_up import each
@@ -487,7 +487,7 @@ def test_logit_statistics_of_large_rows() -> None:
         np.testing.assert_allclose(rounded, theirs, rtol=SINGLE_LOGITS)
     one = pair_statistics(target[1, 0], draft[2])
     assert [float(value) for value in astuple(one)] == [value[1, 2] for value in astuple(statistics)]
-    assert isinstance(statistics, PairStatistics)
+    assert isinstance(statistics, _PairStatistics)
 
 
 @pytest.mark.parametrize("tokens", [4, TOKENS])

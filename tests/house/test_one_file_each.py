@@ -316,9 +316,9 @@ def test_a_format_of_heads(toys: Path, tiny_folders: tuple[Path, Path], monkeypa
 def test_what_lacks_a_decoder() -> None:
     """Every built-in rule with a path form is decoded, every way of drafting has its drafter."""
     from spectheory.measure.decoders.methods import CANDIDATES
-    from spectheory.measure.decoders.verifiers import verifier_of
+    from spectheory.measure.decoders.verifiers import _verifier_of
     from spectheory.verification import PATH_RULES
 
-    assert [name for name, rule in PATH_RULES.items() if verifier_of(rule) is None] == []
+    assert [name for name, rule in PATH_RULES.items() if _verifier_of(rule) is None] == []
     drafted = {name: (rule.drafts, rule.by_arrival) for name, rule in PATH_RULES.items() if rule.uses_draft}
     assert [name for name, how in drafted.items() if how not in CANDIDATES] == []

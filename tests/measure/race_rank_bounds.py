@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.measure.columns.race import FLOOR, LOG_TIMES, NODES, SHARE, SINGLED_OUT, quadrature
+from spectheory.measure.columns.race import FLOOR, LOG_TIMES, NODES, SHARE, SINGLED_OUT, _quadrature
 
 Floats = NDArray[np.float64]
 _RADII = np.linspace(0.025, 1.0, 40)
@@ -61,7 +61,7 @@ def _coefficient_errors(s: float, x: float, exact: int, arrivals: int) -> float:
 def series_error(total: float, arrivals: int) -> float:
     """Largest error of the probability of so many arrivals from a series of rates with this sum, over all times."""
     rate = max(SHARE * total, FLOOR)
-    times, weights = quadrature()
+    times, weights = _quadrature()
     return sum(
         float(weight) * _coefficient_errors(float(u) * total, float(u) * rate, 0, arrivals)
         for u, weight in zip(times, weights, strict=True)

@@ -13,7 +13,7 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, compare_with_assisted, load_pair
-from spectheory.measure.assistants import assisting, drafts_of_head
+from spectheory.measure.assistants import _assisting, drafts_of_head
 from spectheory.measure.heads.base import HiddenStates
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import Prompt, read_prompts
@@ -49,7 +49,7 @@ def test_its_dflash_gives_the_same_logits_at_every_start(
     reading = head.reading()
     reading.read(hidden, text[1:])
     ours = reading.block(torch.arange(TEXT - 1), SLOTS - 1)
-    with assisting(pair) as arguments:
+    with _assisting(pair) as arguments:
         theirs = [logits_of(arguments["assistant_model"], head, hidden[: n + 1], text[n + 1]) for n in range(TEXT - 1)]
     apart = (ours - torch.stack(theirs)).abs().amax(dim=(1, 2))
     assert float(apart.max()) < CLOSE
@@ -128,5 +128,5 @@ def test_heads_that_transformers_does_not_run_are_refused(tiny_folders: tuple[Pa
 
 def test_draft_models_have_no_drafts_of_a_head(tiny_pair: ModelPair) -> None:
     assert drafts_of_head(tiny_pair) is None
-    with assisting(tiny_pair) as arguments:
+    with _assisting(tiny_pair) as arguments:
         assert arguments == {"assistant_model": tiny_pair.draft.network}

@@ -28,7 +28,7 @@ from spectheory.measure.forward import teacher_forced
 from spectheory.measure.validation.runs import expected_calls
 from spectheory.pairs import PairSource
 from spectheory.prediction import predict
-from spectheory.prediction.history import REPLAYS, by_history
+from spectheory.prediction.history import REPLAYS, _by_history
 from spectheory.prediction.over_prompts import reach
 from spectheory.prompts import Prompt
 from spectheory.trace import TextInfo, Trace
@@ -124,7 +124,7 @@ def test_the_heuristic_of_transformers() -> None:
         ]
         infos = tuple(TextInfo(str(i), len(text.output_ids)) for i, text in enumerate(texts))
         trace = Trace({name: np.concatenate([each[name] for each in read]) for name in read[0]}, infos)
-        exact, drawn = (by_history(trace, TokenVerification(), policy) for policy in policies)
+        exact, drawn = (_by_history(trace, TokenVerification(), policy) for policy in policies)
         tokens, fixed = (
             len(trace) / each.tokens_per_call.best for each in (exact.prediction, predict(trace, "token", Chain(2)))
         )
@@ -158,7 +158,7 @@ def test_the_moving_threshold_of_transformers(monkeypatch: pytest.MonkeyPatch) -
     infos = tuple(TextInfo(str(i), len(text.output_ids)) for i, text in enumerate(texts))
     known = {"settings": {"sampling": {"temperature": 0.0}, "tokens": 120}}
     trace = Trace({name: np.concatenate([each[name] for each in read]) for name in read[0]}, infos, known)
-    moved = by_history(trace, TokenVerification(), MovingThreshold(most=20)).prediction
+    moved = _by_history(trace, TokenVerification(), MovingThreshold(most=20)).prediction
     stays = predict(trace, "token", Chain(20, stop=stop))
     counted, drafted = sum(text.calls for text in texts), sum(text.drafted for text in texts)
     assert counted == pytest.approx(len(trace) / moved.tokens_per_call.best, abs=1e-6)

@@ -29,9 +29,9 @@ from spectheory.measure import (
     sample_continuations,
 )
 from spectheory.measure.job import encode
-from spectheory.measure.reading import PreallocatedLayer, Reading, bytes_per_token, cache_of_causal, why_alone
-from spectheory.measure.run import batch_for
-from spectheory.measure.runners import here, local_workers, workers_of
+from spectheory.measure.reading import Reading, _bytes_per_token, _PreallocatedLayer, cache_of_causal, why_alone
+from spectheory.measure.run import _batch_for
+from spectheory.measure.runners import _workers_of, here, local_workers
 from spectheory.measure.sampling import draw, sample_together
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
@@ -96,11 +96,11 @@ def test_memory_decides_how_many(tiny_pair: ModelPair, monkeypatch: pytest.Monke
 
     def with_free(amount: float, settings: MeasureSettings = SETTINGS) -> int:
         monkeypatch.setattr(run, "free_bytes", lambda device: amount)
-        return batch_for(tiny_pair, prompts, settings)
+        return _batch_for(tiny_pair, prompts, settings)
 
     assert with_free(0) == 1
     assert with_free(1e12) == 16
-    assert batch_for(tiny_pair, prompts[:7], SETTINGS) == 7
+    assert _batch_for(tiny_pair, prompts[:7], SETTINGS) == 7
     some = with_free(4e6)
     assert 1 < some < 16
     assert with_free(4e6, dataclasses.replace(SETTINGS, count=4)) < some
@@ -117,7 +117,7 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
 
     def with_free(amount: float, runner: Any) -> int:
         monkeypatch.setattr(run, "free_bytes", lambda device: amount)
-        return batch_for(tiny_pair, prompts, SETTINGS, workers=workers_of(runner))
+        return _batch_for(tiny_pair, prompts, SETTINGS, workers=_workers_of(runner))
 
     def load(device: str | None) -> ModelPair:
         return tiny_pair
@@ -132,9 +132,9 @@ def test_workers_divide_what_their_weights_leave(tiny_pair: ModelPair, monkeypat
 def test_the_estimate_is_above_what_the_cache_takes(tiny_pair: ModelPair) -> None:
     """Two layers, two heads of 16 numbers, keys and values, four bytes each."""
     cache = cache_of_causal(tiny_pair.target)
-    assert bytes_per_token(cache) == 2 * 2 * 2 * 16 * 4
+    assert _bytes_per_token(cache) == 2 * 2 * 2 * 16 * 4
     size = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
-    assert size == 8 * bytes_per_token(cache)
+    assert size == 8 * _bytes_per_token(cache)
 
 
 def test_free_memory_of_this_machine_and_of_a_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_cache_with_room_is_one_without(tiny_pair: ModelPair) -> None:
     rows = torch.tensor([1, 0, 1])
     grown, roomy = cache_of_causal(tiny_pair.target), cache_of_causal(tiny_pair.target)
     grown.batch_select_indices(rows)
-    roomy.layers = [PreallocatedLayer(layer, rows, 2) for layer in roomy.layers]
+    roomy.layers = [_PreallocatedLayer(layer, rows, 2) for layer in roomy.layers]
     for token in ids.T:
         for cache in (grown, roomy):
             with torch.inference_mode():

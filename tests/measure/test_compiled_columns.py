@@ -17,7 +17,7 @@ from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import position_keys
 from spectheory.measure.columns.pmf import Pmf, softmax
 from spectheory.measure.columns.race import race_ranks
-from spectheory.measure.columns.statistics import by_position, expensive, position_statistics
+from spectheory.measure.columns.statistics import _by_position, _expensive, position_statistics
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 from tests.measure.race_rank_bounds import crowded_error, series_error, trapezoid_error
@@ -89,8 +89,8 @@ def test_twins_agree_in_double_precision(kind: str, monkeypatch: pytest.MonkeyPa
 
     def columns() -> dict[str, Tensor]:
         buffers = torch.empty((2, ROWS, SIZE), dtype=torch.float64)
-        statistics = by_position(p, q, at, buffers)
-        return statistics | expensive(p, q, at, statistics, position_keys(3, 0, ROWS), buffers)
+        statistics = _by_position(p, q, at, buffers)
+        return statistics | _expensive(p, q, at, statistics, position_keys(3, 0, ROWS), buffers)
 
     compiled, ours = both(monkeypatch, columns)
     for name, values in ours.items():

@@ -20,9 +20,9 @@ from spectheory.drafting import Chain, Grown, Parallel, Shape
 from spectheory.errors import SettingError, SpectheoryError, TextError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, grown, measure, teacher_forced
 from spectheory.measure.decoders import Method, decode
-from spectheory.measure.decoders.methods import grow_tree as growing
+from spectheory.measure.decoders.methods import _grow_tree as growing
 from spectheory.measure.decoders.tree import DraftTree
-from spectheory.measure.grown import CachedText, RereadText, grown_columns, matches, most_probable
+from spectheory.measure.grown import _CachedText, _matches, _most_probable, _RereadText, grown_columns
 from spectheory.measure.heads.base import AutoregressiveReading, HiddenStates, ParallelReading
 from spectheory.measure.reading import Reading
 from spectheory.measure.validation import Validation, validate
@@ -119,7 +119,7 @@ def test_the_tree_is_that_of_all_paths_enumerated(
     nodes: int, top: int, depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The decoder's and the measured one, with ties and with probabilities of 0; confidences are exact in floats."""
-    monkeypatch.setattr(grown, "most_probable", largest)
+    monkeypatch.setattr(grown, "_most_probable", largest)
     shape, places = Grown(nodes, top, depth), [3, 5, 11]
     rng = np.random.default_rng(nodes)
     depths: set[int] = set()
@@ -133,7 +133,7 @@ def test_the_tree_is_that_of_all_paths_enumerated(
             assert paths_of(decoded_tree) == tree
         for _ in range(12):
             texts = [_text(rng, tree, depth) for tree in trees]
-            depths_on_text = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape, V)
+            depths_on_text = _matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape, V)
             assert depths_on_text.tolist() == [depth_of(text, tree) for text, tree in zip(texts, trees, strict=True)]
             depths |= set(depths_on_text.tolist())
     assert len(depths) >= min(depth, 2)
@@ -170,7 +170,7 @@ def test_what_lies_too_deep_or_after_an_end_is_left_out() -> None:
 
 def test_ties_take_the_lowest_id() -> None:
     logits = torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [1.0] * 6])
-    masses, ids = most_probable(logits, 3)
+    masses, ids = _most_probable(logits, 3)
     assert ids.tolist() == [[1, 3, 2], [0, 1, 2]]
     torch.testing.assert_close(masses, torch.softmax(logits.double(), -1).gather(1, ids))
 
@@ -213,7 +213,7 @@ def test_measured_is_brute_force(tiny_pair: ModelPair, texts: list[tuple[Tensor,
 
 
 def test_the_cached_and_the_reread_text_say_the_same(tiny_pair: ModelPair) -> None:
-    both = [kind(tiny_pair.draft, tiny_pair.vocabulary) for kind in (CachedText, RereadText)]
+    both = [kind(tiny_pair.draft, tiny_pair.vocabulary) for kind in (_CachedText, _RereadText)]
     ids, places = torch.tensor([4, 9, 1, 3, 3]), torch.tensor([4])
     logits = []
     with torch.inference_mode():

@@ -245,7 +245,7 @@ def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch:
                     return original(self, one, other)
 
                 monkeypatch.setattr(reading, name, noted)
-    head = latency.WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
+    head = latency._WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
     assert list(head.firsts) == [1, 2, 8]
     seen.clear()
     head.burst(1)
@@ -257,7 +257,7 @@ def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch:
     seen.clear()
     head.run(5, keep=5)
     assert seen == [("extend", 5, 5)]
-    parallel = latency.WarmHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, [1, 2, 4, 8, 16])
+    parallel = latency._WarmHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, [1, 2, 4, 8, 16])
     assert list(parallel.firsts) == [1, 2, 4, 8], "it accepts four drafts at most"
     seen.clear()
     parallel.run(3, keep=3)
@@ -285,7 +285,7 @@ def test_first_passes_of_a_decoder_read_what_the_table_counts(
 
 
 def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> None:
-    head = latency.WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
+    head = latency._WarmHead(with_head(tiny_pair), 20, [1, 2, 8])
     most = 0
     for _ in range(60):
         head.first(2)
@@ -321,12 +321,12 @@ def test_the_loop_of_a_head_s_trees(kind: type[ToyHead], tiny_pair: ModelPair, m
         ]
 
     monkeypatch.setattr(loop_time, "_calls", as_true)
-    fit = loop_time.time_loop(pair, 9, 1.0)
+    fit = loop_time._time_loop(pair, 9, 1.0)
     made = [shape.by(Parallel()) if kind.parallel else shape for shape in shapes]
     for shape in made:
         assert fit.of(shape) == pytest.approx(true.of(shape))
     chains = [shape for shape in made if shape.is_chain]
-    blind = loop_time.fit_loop(chains, [true.of(shape) for shape in chains], true.plain)
+    blind = loop_time._fit_loop(chains, [true.of(shape) for shape in chains], true.plain)
     assert (blind.tree, fit.tree) == (0.0, pytest.approx(true.tree))
 
 

@@ -23,7 +23,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import Decoded, Method, ModelPair, measure_latency
 from spectheory.measure.decoders import Call
 from spectheory.measure.latency import BURST, DRAFT_TOKENS, TAKING, _round
-from spectheory.measure.loop_time import CALIBRATION, fit_loop, time_loop
+from spectheory.measure.loop_time import CALIBRATION, _fit_loop, _time_loop
 from spectheory.measure.rounds import PLAIN, Pass
 from spectheory.prediction import predict
 from spectheory.trace import Trace
@@ -58,9 +58,9 @@ def test_a_call_by_hand(shape: Shape, seconds: float) -> None:
 def test_the_fit_finds_the_loop_and_nothing_negative() -> None:
     shapes = [shape for _, shape in CALIBRATION]
     seconds = [LOOP.of(shape) for shape in shapes]
-    fit = fit_loop(shapes, seconds, LOOP.plain)
+    fit = _fit_loop(shapes, seconds, LOOP.plain)
     np.testing.assert_allclose(dataclasses.astuple(fit), dataclasses.astuple(LOOP), rtol=1e-9)
-    falling = fit_loop(shapes, [1.0 / (1 + shape.nodes) for shape in shapes], 0.1)
+    falling = _fit_loop(shapes, [1.0 / (1 + shape.nodes) for shape in shapes], 0.1)
     assert min(dataclasses.astuple(falling)) >= 0
 
 
@@ -77,7 +77,7 @@ def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
     pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
-    loop = time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
+    loop = _time_loop(pair, PASSES.context, PASSES.target[1].best)  # type: ignore[arg-type]
     np.testing.assert_allclose(dataclasses.astuple(loop), dataclasses.astuple(LOOP), rtol=1e-9)
 
 

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from spectheory.cost import Routing
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure.pair import Model
-from spectheory.measure.routing import record_routing
+from spectheory.measure.routing import _record_routing
 
 SIZES = {"num_hidden_layers": 2, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
 SIZES |= {"num_key_value_heads": 2, "vocab_size": 97, "num_experts_per_tok": 2}
@@ -37,7 +37,7 @@ def made(kind: str, **others: Any) -> Model:
 def test_the_log_is_what_routers_say(kind: str) -> None:
     """The largest logits of each layer's router, as transformers returns them."""
     model, ids = made(kind), torch.arange(3, 23)
-    log = record_routing(model, [ids, ids.flip(0)], [0, 4])
+    log = _record_routing(model, [ids, ids.flip(0)], [0, 4])
     assert [len(text) for text in log.texts] == [20, 16]
     for text, read, start in zip(log.texts, (ids, ids.flip(0)), (0, 4), strict=True):
         with torch.no_grad():
@@ -56,13 +56,13 @@ def test_the_log_is_what_routers_say(kind: str) -> None:
 
 def test_a_model_without_experts_is_refused() -> None:
     with pytest.raises(ModelError, match="has layers with no experts"):
-        record_routing(made("llama"), [torch.arange(3)])
+        _record_routing(made("llama"), [torch.arange(3)])
     with pytest.raises(SettingError, match="a text has no token to record"):
-        record_routing(made("mixtral"), [torch.arange(3)], [3])
+        _record_routing(made("mixtral"), [torch.arange(3)], [3])
 
 
 def test_logs_are_written_and_read_again(tmp_path: Path) -> None:
-    log = record_routing(made("mixtral"), [torch.arange(3, 13), torch.arange(9)])
+    log = _record_routing(made("mixtral"), [torch.arange(3, 13), torch.arange(9)])
     log.write(tmp_path / "routing.npz")
     lines = [json.dumps({"experts": text.tolist(), "count": 8}) for text in log.texts]
     (tmp_path / "routing.jsonl").write_text("\n".join(lines))

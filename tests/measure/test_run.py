@@ -19,7 +19,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
 from spectheory.measure.job import measurement_of
-from spectheory.measure.machine import most_threads
+from spectheory.measure.machine import _most_threads
 from spectheory.measure.run import run_together
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
@@ -121,7 +121,7 @@ def test_a_resumed_measurement_has_the_threads_that_it_began_with(tiny_pair: Mod
             raise KeyboardInterrupt
 
     before, out, said = torch.get_num_threads(), tmp_path / "trace.parquet", list[str]()
-    if most_threads() < 2:
+    if _most_threads() < 2:
         pytest.skip("needs two cores")
     try:
         torch.set_num_threads(2)

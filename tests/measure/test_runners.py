@@ -21,14 +21,14 @@ from spectheory.measure.run import run_measurement
 from spectheory.measure.runners import (
     Done,
     Due,
-    Failure,
-    Order,
-    Sample,
     Task,
-    attempt,
+    _attempt,
+    _Failure,
+    _identity,
+    _Order,
+    _Sample,
     devices_for,
     here,
-    identity,
     local_workers,
 )
 from spectheory.trace import Trace
@@ -96,7 +96,7 @@ def test_a_worker_with_other_weights_is_refused(tiny_pair: ModelPair, source: So
 
 
 def test_what_differs_is_named(tiny_pair: ModelPair, source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    order = Order(source.load, identity(tiny_pair), SETTINGS, "worker 2")
+    order = _Order(source.load, _identity(tiny_pair), SETTINGS, "worker 2")
     assert order.pair().vocabulary == tiny_pair.vocabulary
     with pytest.raises(ModelError, match=r"worker 2 \(process \d+\) has a draft with .* the measurement has"):
         replace(order, load=replace(source, draft=source.target).load).pair()
@@ -122,8 +122,8 @@ def test_errors_travel() -> None:
 
     known = SettingError("k is 0", limit="must be >= 1", remedy="use 1")
     for error, message in ((known, str(known)), (Local("gone"), "Local: gone")):
-        failure = attempt(fail(error))
-        assert isinstance(failure, Failure)
+        failure = _attempt(fail(error))
+        assert isinstance(failure, _Failure)
         assert str(failure.error) == message
     assert "in work" in known.__notes__[0]
 
@@ -233,5 +233,5 @@ def test_weights_are_off_the_gpu_while_workers_use_it(tiny_pair: ModelPair, monk
 
 def test_names_of_tasks(tiny_pair: ModelPair) -> None:
     encoded = tuple(encode(tiny_pair, PROMPTS, SETTINGS))
-    assert str(Sample(encoded)) == "the batch of prompts 'q1' to 'q6'"
-    assert str(Sample(encoded[:1])) == "prompt 'q1'"
+    assert str(_Sample(encoded)) == "the batch of prompts 'q1' to 'q6'"
+    assert str(_Sample(encoded[:1])) == "prompt 'q1'"

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
-from spectheory.measure.tokens import apply_template, encode_prompt
+from spectheory.measure.tokens import _apply_template, encode_prompt
 from spectheory.prompts import Prompt
 from tests.made_up import each
 
@@ -183,7 +183,7 @@ def test_faults_of_chat_templates(kind: str, tiny_pair: ModelPair) -> None:
     tokenizer.apply_chat_template = lambda *args, **named: type(tiny_pair.tokenizer).apply_chat_template(
         tiny_pair.tokenizer, *args, chat_template=TEMPLATES[kind], **named
     )
-    said = refused(lambda: apply_template(tokenizer, "t1"))
+    said = refused(lambda: _apply_template(tokenizer, "t1"))
     assert said.startswith("the tokenizer's chat template was refused (")
 
 
@@ -194,7 +194,7 @@ def test_a_template_ends_in_time(folder: Path) -> None:
     pair = load_pair(folder, folder, device="cpu")
     pair.tokenizer.chat_template = endless
     before, start = sys.gettrace(), time.monotonic()
-    said = refused(lambda: apply_template(pair.tokenizer, "t1", seconds=0.2))
+    said = refused(lambda: _apply_template(pair.tokenizer, "t1", seconds=0.2))
     assert "refused (it takes more than 0.2 s): it must turn one message of a user into text within 0.2 s" in said
     assert time.monotonic() - start < 5
     assert sys.gettrace() is before

@@ -16,7 +16,7 @@ from spectheory import kernels
 from spectheory.distributions import Sampling
 from spectheory.measure.columns import rejection, statistics
 from spectheory.measure.columns.noise import position_keys
-from spectheory.measure.columns.pmf import KeptTokens, kept_in_torch, kept_tokens, log_pmf
+from spectheory.measure.columns.pmf import KeptTokens, _kept_in_torch, kept_tokens, log_pmf
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import DISTINCT_RANKS
 from tests.made_up import each
@@ -126,7 +126,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
     expected = sampling.log_pmf(logits.double())
     for kept in (
         kept_tokens(logits, sampling),
-        kept_in_torch(logits, sampling),
+        _kept_in_torch(logits, sampling),
         kept_tokens(logits.double(), sampling),
     ):
         torch.testing.assert_close(kept.over(5000), expected, rtol=EXACT, atol=EXACT)
@@ -140,7 +140,7 @@ def test_kept_tokens_are_those_of_the_definition(sampling: Sampling, kind: str) 
 def test_kept_tokens_of_16_bits(sampling: Sampling, dtype: torch.dtype) -> None:
     """Many logits are equal after rounding."""
     logits = rows_of("random", 5000).to(dtype)
-    for kept in (kept_tokens(logits, sampling), kept_in_torch(logits, sampling)):
+    for kept in (kept_tokens(logits, sampling), _kept_in_torch(logits, sampling)):
         expected = sampling.log_pmf(logits.double())
         torch.testing.assert_close(kept.over(5000), expected, rtol=EXACT, atol=EXACT)
 
@@ -152,7 +152,7 @@ def test_admitted_tokens_keep_their_odds(sampling: Sampling, kind: str) -> None:
     logits = rows_of(kind, 5000)
     tokens = torch.tensor([[5], [102], [4999], [0], [2500], [3]])
     before, after = kept_tokens(logits, sampling), kept_tokens(logits, sampling, tokens)
-    assert_same(after, kept_in_torch(logits, sampling, tokens))
+    assert_same(after, _kept_in_torch(logits, sampling, tokens))
     new, old = after.over(5000), before.over(5000)
     if sampling.temperature == 0:
         assert torch.equal(new == 0, torch.arange(5000) == tokens)
@@ -179,7 +179,7 @@ def test_a_wrong_cut_is_caught() -> None:
 def test_unions_by_merging_and_by_sorting(kind: str) -> None:
     target, draft, tokens = pair_of(kind, 5000)
     both = kept_tokens(target, Sampling(top_k=40)), kept_tokens(draft, Sampling(0.5, top_p=0.9)), tokens[:, None], 5000
-    merged, sorted_ = statistics.union(*both), statistics.union_in_torch(*both)
+    merged, sorted_ = statistics._union(*both), statistics._union_in_torch(*both)
     for name in ("ids", "log_target", "log_draft", "place"):
         assert torch.equal(getattr(merged, name), getattr(sorted_, name)), name
     assert torch.equal(merged.ids.gather(1, merged.place), tokens[:, None])

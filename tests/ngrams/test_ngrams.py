@@ -17,7 +17,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.judging import noise
 from spectheory.ngrams import NgramDraft, Request, read_ngrams, replay
-from spectheory.ngrams.base import NOTHING, Ids, followed, leading
+from spectheory.ngrams.base import NOTHING, Ids, _followed, leading
 from spectheory.ngrams.transformers import TransformersLookup
 from spectheory.ngrams.vllm import VllmGpuNgram
 from spectheory.prediction import plan, predict
@@ -41,7 +41,7 @@ def calls_of(draft: NgramDraft, prompt: int, text: Ids, most: int = 1024, state:
         tokens, above = draft.branches(text[:at], state)
         tokens, above = tokens[:most], above[:most]
         calls.append([at - prompt, *(listed(tokens, above) if draft.trees else tokens)])
-        accepted = followed(tokens, above, text[at:].tolist())
+        accepted = _followed(tokens, above, text[at:].tolist())
         if tokens:
             draft.accept(state, accepted)
         at += accepted + 1

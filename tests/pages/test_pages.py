@@ -30,14 +30,14 @@ from spectheory.pages import page as page_file
 from spectheory.pages.deployment import deployment_parts
 from spectheory.pages.judgement import difference_charts
 from spectheory.pages.page import LETTERS
-from spectheory.pages.prediction import LONGEST, RATIOS, batch_chart, cost_chart, prediction_charts
+from spectheory.pages.prediction import LONGEST, RATIOS, _cost_chart, batch_chart, prediction_charts
 from spectheory.pages.validation import validation_charts
 from spectheory.pages.vega import MARKS, QUIET
 from spectheory.plots import tokens_per_call
 from spectheory.plots.prediction import tokens_chart
 from spectheory.plots.readings import readings_charts
 from spectheory.plots.style import GREY, MARKERS, PALETTE, looks_of
-from spectheory.plots.validation import draw
+from spectheory.plots.validation import _draw
 from spectheory.prediction import plan
 from spectheory.prediction.where import where
 from spectheory.reports import Report
@@ -100,10 +100,10 @@ def test_a_token_may_be_half_a_letter_or_endless(tmp_path: Path) -> None:
 
 def test_the_slider_has_a_length_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = planned(made_up_trace(), 0.1)
-    assert "are drawn" not in cost_chart(answer, answer.chains).words
+    assert "are drawn" not in _cost_chart(answer, answer.chains).words
     monkeypatch.setattr("spectheory.pages.prediction.LONGEST", len(SHAPES) - 1)
     assert len(SHAPES) < LONGEST
-    cut = cost_chart(answer, answer.chains)
+    cut = _cost_chart(answer, answer.chains)
     assert "at most 11 tokens are drawn" in cut.words
     assert '"k": 12' not in json.dumps(cut.spec)
 
@@ -124,7 +124,7 @@ def test_contexts_end_where_the_target_was_trained(window: int | None, longest: 
 def test_the_slider_begins_at_the_cost_that_is_given(c: float) -> None:
     """Also where drafts are free, as prompt lookup's, or cost more than a target step."""
     answer = planned(made_up_trace(), c)
-    spec = cost_chart(answer, answer.chains).spec
+    spec = _cost_chart(answer, answer.chains).spec
     (start,) = (each for each in spec["params"] if each["name"] == "cost")
     (offered,) = re.findall(r"(\[[^\]]*\])\[cost\]", json.dumps(spec["layer"][0]))
     assert json.loads(offered)[start["value"]] == c
@@ -144,9 +144,9 @@ def test_at_the_measured_cost_the_slider_has_the_speed_ups_of_the_plan() -> None
     answer = plan(made_up_trace(), table, rules=["token", "block"], k_max=12, trees=False)
     expected = [p.speedup.best for label in answer.chains for p in answer.of(label) if p.speedup]
     assert len(expected) == 24
-    assert drawn_at_first(cost_chart(answer, answer.chains)) == pytest.approx(expected, rel=1e-5)
+    assert drawn_at_first(_cost_chart(answer, answer.chains)) == pytest.approx(expected, rel=1e-5)
     constant = planned(made_up_trace(), table.ratio)
-    assert drawn_at_first(cost_chart(constant, constant.chains)) != pytest.approx(expected, rel=1e-2)
+    assert drawn_at_first(_cost_chart(constant, constant.chains)) != pytest.approx(expected, rel=1e-2)
 
 
 def test_the_chart_says_why_the_headline_differs() -> None:
@@ -154,12 +154,12 @@ def test_the_chart_says_why_the_headline_differs() -> None:
     trace = made_up_trace()
     answer = planned(trace, 0.1)
     words = {
-        engine: cost_chart(answer, answer.chains, deployable(answer, trace, [engine])).words
+        engine: _cost_chart(answer, answer.chains, deployable(answer, trace, [engine])).words
         for engine in ("transformers", "vllm")
     }
     assert "the headline names what an engine runs (transformers, token verification, k = " in words["transformers"]
     assert "headline" not in words["vllm"], "vLLM runs block verification"
-    assert "headline" not in cost_chart(answer, answer.chains).words
+    assert "headline" not in _cost_chart(answer, answer.chains).words
 
 
 def test_a_chart_is_a_table_too() -> None:
@@ -289,7 +289,7 @@ def test_a_rule_has_one_colour_on_page_and_figure() -> None:
         *(record | {"rule": r} for r, record in zip(rules, others, strict=False)),
     ]
     figure = Figure()
-    draw(figure, [content])
+    _draw(figure, [content])
     (key,) = figure.legends
     in_figure = {t.get_text(): to_hex(h.get_color()) for t, h in zip(key.texts, key.legend_handles, strict=True)}
     assert len({in_figure[rule] for rule in rules}) == len(rules)

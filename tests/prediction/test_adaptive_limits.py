@@ -14,7 +14,7 @@ from spectheory.drafting import Chain, Parallel, StoppingRule, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.adaptive import _Limits, call_seconds, least_seconds, least_seconds_of_any_rule
-from spectheory.prediction.call_times import exactly, stopped_seconds
+from spectheory.prediction.call_times import _exactly, _stopped_seconds
 from spectheory.prediction.stopped import weights_along
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES
@@ -39,7 +39,7 @@ def thresholds(pair: Pair) -> Iterator[StoppingRule]:
 def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool) -> float:
     """Expected time of a text by enumeration of all drafts."""
     at_least, calls, _ = decoded(pair, stop, chosen=chosen)
-    return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Chain(K, stop=stop))[:-1])
+    return float(_exactly(np.array([calls]), at_least[None])[0] @ _stopped_seconds(cost, Chain(K, stop=stop))[:-1])
 
 
 def bounds(pair: Pair, name: str, cost: ConstantRatio) -> Floats:

@@ -20,7 +20,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
 from spectheory.prediction.best_tree import BestTree
-from spectheory.prediction.certified import ends_of, nested
+from spectheory.prediction.certified import _nested, ends_of
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace, read_any
@@ -60,14 +60,14 @@ def rises(shape: Shape, tokens: int = 5, most: int = 3) -> bool:
 
 @pytest.mark.parametrize("shape", NESTED, ids=str)
 def test_calls_are_monotone_in_the_ranks(shape: Shape) -> None:
-    assert nested(shape)
+    assert _nested(shape)
     assert rises(shape)
 
 
 @pytest.mark.parametrize("shape", NOT_NESTED, ids=str)
 def test_other_trees_are_not(shape: Shape) -> None:
     """Each of them has a text in which a higher rank saves a call, so the condition refuses none of these in vain."""
-    assert not nested(shape)
+    assert not _nested(shape)
     assert not rises(shape, tokens=6)
 
 

@@ -17,7 +17,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import predict
 from spectheory.prediction.adaptive import _Limits, adaptive_worth
-from spectheory.prediction.history import REPLAYS, by_history
+from spectheory.prediction.history import REPLAYS, _by_history
 from spectheory.prediction.over_prompts import reach
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import ArgmaxDraft, BlockVerification, PathRule, TokenVerification
@@ -78,7 +78,7 @@ def backwards(trace: Trace, rule: PathRule, policy: Heuristic) -> tuple[float, f
 def test_the_recursion_over_states(rule: PathRule, first: int) -> None:
     """Calls and drafted tokens. Negative control: another first length, and no step up."""
     policy = Heuristic(most=6, first=first)
-    answer = by_history(TRACE, rule, policy).prediction
+    answer = _by_history(TRACE, rule, policy).prediction
     calls, drafted = backwards(TRACE, rule, policy)
     assert len(TRACE) / answer.tokens_per_call.best == pytest.approx(calls, rel=1e-12)
     assert answer.drafted is not None
@@ -88,7 +88,7 @@ def test_the_recursion_over_states(rule: PathRule, first: int) -> None:
 
 def test_a_fixed_length_is_a_policy() -> None:
     cost, chain = ConstantRatio(C), Chain(4)
-    as_policy = by_history(TRACE, TokenVerification(), Fixed(4), cost).prediction
+    as_policy = _by_history(TRACE, TokenVerification(), Fixed(4), cost).prediction
     fixed = predict(TRACE, "token", chain, cost)
     assert as_policy.tokens_per_call.best == pytest.approx(fixed.tokens_per_call.best, rel=1e-12)
     assert as_policy.speedup is not None
@@ -100,12 +100,12 @@ def test_a_fixed_length_is_a_policy() -> None:
 def test_replays_agree_with_the_recursion() -> None:
     """Within four standard errors of the replays (false alarms: 4e-4). Negative control: a shorter first chain."""
     exact, drawn = (
-        by_history(TRACE, TokenVerification(), kind(most=6, first=6), seed=1) for kind in (Heuristic, Drawn)
+        _by_history(TRACE, TokenVerification(), kind(most=6, first=6), seed=1) for kind in (Heuristic, Drawn)
     )
     assert exact.error == 0 < drawn.error
     off = abs(drawn.prediction.tokens_per_call.best - exact.prediction.tokens_per_call.best)
     assert off < 4 * drawn.error / reach(REPLAYS - 1)
-    other = by_history(TRACE, TokenVerification(), Fixed(2)).prediction.tokens_per_call.best
+    other = _by_history(TRACE, TokenVerification(), Fixed(2)).prediction.tokens_per_call.best
     assert abs(other - exact.prediction.tokens_per_call.best) > 4 * drawn.error / reach(REPLAYS - 1)
 
 
@@ -133,7 +133,7 @@ def test_the_moving_average_by_hand() -> None:
                 k = lower.pop()
             while k == before and k < 7 and average > k - 0.5:
                 k = before = k + 2
-    answer = by_history(certain_trace(matches), TokenVerification(), MovingAverage(most=16))
+    answer = _by_history(certain_trace(matches), TokenVerification(), MovingAverage(most=16))
     assert answer.error == 0
     assert len(matches) / answer.prediction.tokens_per_call.best == len(counts)
     assert {1, 3, 5, 7} >= set(counts) >= {1, 7}
@@ -144,7 +144,7 @@ def test_no_policy_beats_the_limit(rule: PathRule) -> None:
     cost = ConstantRatio(C)
     limit = _Limits(TRACE, rule, 6, cost, prefill_emits_token=False).of_rule()
     for kind in POLICIES[:2]:
-        speedup = by_history(TRACE, rule, kind(most=6), cost).prediction.speedup
+        speedup = _by_history(TRACE, rule, kind(most=6), cost).prediction.speedup
         assert speedup is not None
         assert 0.5 < speedup.best <= limit.best
 
@@ -158,7 +158,7 @@ def test_adaptive_answers_have_the_policies() -> None:
 def test_a_trace_of_short_calls_shortens_the_policy(kind: type[LengthPolicy]) -> None:
     """Drafts recorded to depth 3: the longest chain of the policy is 3, whatever was asked for."""
     given = Trace({**TRACE.columns, **by_start(TRACE.columns, 3)}, TRACE.texts, TRACE.provenance)
-    long, short = (by_history(given, TokenVerification(), kind(most=most), seed=2) for most in (16, 3))
+    long, short = (_by_history(given, TokenVerification(), kind(most=most), seed=2) for most in (16, 3))
     assert long == short
     assert long.policy.most == 3
 
@@ -175,7 +175,7 @@ def test_what_is_past_the_end_of_a_text_is_not_accepted() -> None:
             seen.append(accepted)
             return super().after(state, accepted)
 
-    by_history(given, TokenVerification(), Watched(most=7))
+    _by_history(given, TokenVerification(), Watched(most=7))
     assert seen == [0, 0] * 60
 
 
@@ -209,7 +209,7 @@ def test_the_threshold_that_moves() -> None:
             threshold = roc_threshold([p for p, _ in judged], [each for _, each in judged])
         thresholds.add(threshold)
         n, calls = n + accepted + 1, calls + 1
-    answer = by_history(given, TokenVerification(), MovingThreshold(most=6))
+    answer = _by_history(given, TokenVerification(), MovingThreshold(most=6))
     assert (answer.error, 240 / answer.prediction.tokens_per_call.best) == (0, pytest.approx(calls, rel=1e-12))
     assert answer.prediction.drafted is not None
     assert answer.prediction.drafted.low * calls <= least + 1e-6
@@ -218,14 +218,14 @@ def test_the_threshold_that_moves() -> None:
     stays = predict(given, "token", Chain(6, stop=read_stop("token<0.4"))).tokens_per_call.best
     assert abs(stays - 240 / calls) > 0.05
     with pytest.raises(TraceError, match="draft_top at temperature 0"):
-        by_history(TRACE, TokenVerification(), MovingThreshold(most=6))
+        _by_history(TRACE, TokenVerification(), MovingThreshold(most=6))
 
 
 def test_one_prompt_is_an_estimate() -> None:
     """Nobody knows how another prompt differs, with lengths that are exact for the text and with drawn ones."""
     alone = Trace({name: values[:50] for name, values in TRACE.columns.items()}, TRACE.texts[:1])
     for policy in (Heuristic(most=6), MovingAverage(most=6)):
-        prediction = by_history(alone, TokenVerification(), policy, ConstantRatio(C)).prediction
+        prediction = _by_history(alone, TokenVerification(), policy, ConstantRatio(C)).prediction
         assert prediction.drafted is not None
         assert prediction.speedup is not None
         assert {prediction.drafted.kind, prediction.speedup.kind} == {"estimate"}
@@ -236,7 +236,7 @@ def test_texts_of_the_prompt_s_token_alone(policy: LengthPolicy) -> None:
     """No call decodes: there is neither a speed-up nor a number of drafts, as with a fixed length."""
     given = Trace.from_log_probabilities([([-1.0], [-1.2])] * 3)
     at: dict[str, Any] = {"cost": ConstantRatio(C), "prefill_emits_token": True}
-    prediction = by_history(given, TokenVerification(), policy, **at).prediction
+    prediction = _by_history(given, TokenVerification(), policy, **at).prediction
     stopped = predict(given, "token", Chain(4, stop=read_stop("token<0.4")), **at)
     for one in (prediction, stopped, predict(given, "token", Chain(4), **at)):
         assert (one.speedup, one.drafted, one.tokens_per_call.best) == (None, None, 1.0)
@@ -246,7 +246,7 @@ def test_a_parallel_head_knows_how_much_it_drafts() -> None:
     """Its pass is on the tokens of the call, on one more at most, and there is none before a text's last token."""
     cost = LatencyTable({1: Interval.exact(1.0), 17: Interval.exact(1.0)}, PASSES, 64)
     given = Trace(TRACE.columns, TRACE.texts, {**TRACE.provenance, "draft": {"parallel": True}})
-    prediction = by_history(given, TokenVerification(), Heuristic(most=16, first=1), cost).prediction
+    prediction = _by_history(given, TokenVerification(), Heuristic(most=16, first=1), cost).prediction
     assert prediction.drafted is not None
     assert prediction.speedup is not None
     time = prediction.tokens_per_call.best / prediction.speedup.best

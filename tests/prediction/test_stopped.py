@@ -15,7 +15,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.prediction.adaptive import _stopping_grid, adaptive_worth, sweep
-from spectheory.prediction.call_times import stopped_seconds, stopped_speedup
+from spectheory.prediction.call_times import _stopped_seconds, _stopped_speedup
 from spectheory.prediction.over_prompts import Prompts, reach
 from spectheory.prediction.paths import calls_of_texts, visits_of
 from spectheory.prediction.plan_answer import _draft_inside_target
@@ -77,7 +77,7 @@ def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
         assert len(given) / lengths.calls.sum() == pytest.approx(fixed.tokens_per_call.best, rel=1e-12)
         made = np.repeat(lengths.calls[:, None], k, axis=1)
         all_k = [(shape, replace(lengths, low=made, going=made, stopping=made, high=made))]
-        other = stopped_speedup(prompts, all_k, prompts.sum(given.lengths), cost, tuple(cost.errors()))
+        other = _stopped_speedup(prompts, all_k, prompts.sum(given.lengths), cost, tuple(cost.errors()))
         one = fixed.speedup
         assert one is not None
         assert [other.low, other.best, other.high] == pytest.approx([one.low, one.best, one.high], rel=1e-12)
@@ -87,12 +87,12 @@ def test_seconds_of_a_call_by_its_drafts() -> None:
     """A token that is not kept costs the pass that looked at it; a parallel head makes one pass in all."""
     cost = ConstantRatio(0.1)
     kept, looked = Chain(3, stop=read_stop("token<0.4")), Chain(3, stop=read_stop("top<0.4"))
-    assert stopped_seconds(cost, kept).tolist() == pytest.approx([1.0, 1.1, 1.2, 1.3, 0.0])
-    assert stopped_seconds(cost, looked).tolist() == pytest.approx([1.1, 1.2, 1.3, 1.3, 0.0])
-    assert stopped_seconds(cost, looked.by(Parallel())).tolist() == pytest.approx([1.1] * 4 + [0.0])
+    assert _stopped_seconds(cost, kept).tolist() == pytest.approx([1.0, 1.1, 1.2, 1.3, 0.0])
+    assert _stopped_seconds(cost, looked).tolist() == pytest.approx([1.1, 1.2, 1.3, 1.3, 0.0])
+    assert _stopped_seconds(cost, looked.by(Parallel())).tolist() == pytest.approx([1.1] * 4 + [0.0])
     target = [passes().target_pass(m).best for m in (1, 2, 3, 4)]
     drafts = np.array([1, 2, 3, 3]) * passes().draft_pass(1).best
-    assert stopped_seconds(passes(), looked)[:-1].tolist() == pytest.approx((np.array(target) + drafts).tolist())
+    assert _stopped_seconds(passes(), looked)[:-1].tolist() == pytest.approx((np.array(target) + drafts).tolist())
 
 
 @each("stop", ["token<0.4", "top<0.6", "entropy>0.5"])

@@ -16,7 +16,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import from_acceptance, plan, predict
-from spectheory.prediction.over_prompts import left_out, ratio, relative_spread
+from spectheory.prediction.over_prompts import _relative_spread, left_out, ratio
 from spectheory.prediction.what_if_answer import (
     PATHS,
     _better_draft,
@@ -232,7 +232,7 @@ def sums_of(rng: np.random.Generator, prompts: int) -> tuple[np.ndarray, np.ndar
 
 
 def asked(sums: tuple[np.ndarray, np.ndarray], wanted: float, change: Callable[[float], float] = float) -> int:
-    variance, freedom = relative_spread(*sums)
+    variance, freedom = _relative_spread(*sums)
     return _needed(len(sums[0]) - 1, change(variance), freedom, wanted)
 
 
@@ -257,7 +257,7 @@ def test_the_range_of_the_number_holds_the_true_one(more: float, right: bool) ->
     true = asked(sums_of(rng, 200_000), wanted)
     missed = 0
     for _ in range(400):
-        variance, freedom = relative_spread(*sums_of(rng, 25))
+        variance, freedom = _relative_spread(*sums_of(rng, 25))
         low, _, high = _spread(more * freedom)
         ends: Sequence[int] = [_needed(25, variance * factor, freedom, wanted) for factor in (low, high)]
         missed += not ends[0] <= true <= ends[1]

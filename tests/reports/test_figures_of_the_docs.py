@@ -47,9 +47,9 @@ def answers() -> list[dict[str, Any]]:
 def how(name: str) -> tuple[Draw, tuple[float, float]]:
     """What draws a figure, and how large it is."""
     if name == "validation":
-        return lambda figure: validation.draw(figure, answers()), validation.size(len(PAIRS))
+        return lambda figure: validation._draw(figure, answers()), validation.size(len(PAIRS))
     if name == "validation-pairs":
-        return lambda figure: validation.draw_pairs(figure, answers()), validation.PAIRS_SIZE
+        return lambda figure: validation._draw_pairs(figure, answers()), validation.PAIRS_SIZE
     (sweep,) = sweeps([name])
     data = json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8"))["data"]
     return lambda figure: sweep.draw(figure, data), sweep.size

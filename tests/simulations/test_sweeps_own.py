@@ -29,7 +29,7 @@ from simulations.simulators.rank_entropy import mean_shortfall, seen_entropy
 from simulations.simulators.timing import KERNELS
 from simulations.sweeps import Scale, entropy, lazy, sweeps
 from simulations.verdicts.predictions import agrees, compare, predictions
-from spectheory.plots.style import new_figure
+from spectheory.plots.style import _new_figure
 from spectheory.verification import KSeq, TokenVerification
 from tests.made_up import each
 from tests.simulations import laws
@@ -160,7 +160,7 @@ def small(name: str) -> dict[str, Any]:
         tallies[one.label] = run(replace(one.task, trials=few))
     made = json.loads(json.dumps(sweep.made(QUICK, tallies, 1e-8), allow_nan=False))
     assert [one["says"] for one in made["comparisons"] if not one["agrees"]] == []
-    figure = new_figure(sweep.size)
+    figure = _new_figure(sweep.size)
     sweep.draw(figure, made["data"])
     assert figure.axes
     return dict(made["data"])

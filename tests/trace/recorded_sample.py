@@ -50,7 +50,7 @@ def requests() -> Iterator[dict[str, Any]]:
     from spectheory.measure.tokens import encode_prompt
     from spectheory.pairs import PROMPTS, resolve
     from spectheory.prompts import read_prompts
-    from spectheory.verification.copied import run_of
+    from spectheory.verification.copied import _run_of
 
     pair = load_pair(target=resolve("builtin:target"), draft=resolve("builtin:draft"))
     prompts = read_prompts(PROMPTS)[:REQUESTS]
@@ -60,7 +60,7 @@ def requests() -> Iterator[dict[str, Any]]:
     ids = [encode_prompt(pair.tokenizer, prompt).tolist() for prompt in prompts]
     cuts = np.cumsum(trace.lengths)[:-1]
     outputs = [each.tolist() for each in np.split(trace.columns["token"], cuts)]
-    argmax = [run_of(each == 1) for each in np.split(trace.columns["draft_rank"], cuts)]
+    argmax = [_run_of(each == 1) for each in np.split(trace.columns["draft_rank"], cuts)]
     lists = {"acc_draft": [(np.minimum(each, DRAFTED) + 1).tolist() for each in argmax], **copied(ids, outputs)}
     for number, prompt in enumerate(prompts):
         accepted = {name: {"acc_len": each[number]} for name, each in lists.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.engines.vllm.bench import read_run, read_runs
+from spectheory.engines.vllm.bench import _read_run, _read_runs
 from spectheory.errors import TextError
 from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.reading import read_evidence
@@ -72,7 +72,7 @@ def test_json_is_recognised_and_checked(tmp_path: Path) -> None:
 
 
 def test_printed_block(tmp_path: Path) -> None:
-    (run,) = read_runs(saved(tmp_path, "Namespace(...)\n" + PRINTED, "console.txt"))
+    (run,) = _read_runs(saved(tmp_path, "Namespace(...)\n" + PRINTED, "console.txt"))
     assert run.survival == pytest.approx((0.8, 0.5, 0.2)), "percentages there, fractions in JSON"
     assert (run.calls, run.drafted, run.accepted, run.concurrency) == (1700, 5100, 2550, 4)
     assert (run.ttft, run.tpot, run.decoding) == pytest.approx((5e-3, 1.5e-3, 1.5e-3 * 64 * 64))
@@ -87,29 +87,29 @@ def test_times_after_the_first_token(tmp_path: Path) -> None:
         # Two outputs of 2 and 100 tokens: 1 token in 1 s, 99 in 9.9 s.
         **{"mean_tpot_ms": 550.0, "latencies": [2.0, 10.9]},
     }
-    run = read_run(saved(tmp_path, uneven))
+    run = _read_run(saved(tmp_path, uneven))
     assert run.decoding == pytest.approx(10.9)
     assert run.decoding / run.decoded == pytest.approx(0.109)
     assert run.in_flight == pytest.approx(10.9 / 11)
     del uneven["latencies"]
-    assert read_run(saved(tmp_path, {**uneven, "mean_e2el_ms": 6450.0})).decoding == pytest.approx(10.9)
-    assert read_run(saved(tmp_path, uneven)).decoding == pytest.approx(55.0), "right for equal outputs alone"
+    assert _read_run(saved(tmp_path, {**uneven, "mean_e2el_ms": 6450.0})).decoding == pytest.approx(10.9)
+    assert _read_run(saved(tmp_path, uneven)).decoding == pytest.approx(55.0), "right for equal outputs alone"
 
 
 def test_several_runs_of_a_file(tmp_path: Path) -> None:
     appended, listed = "\n".join([json.dumps(RUN)] * 2), [RUN, RUN]
     for content in (appended, listed, PRINTED + PRINTED):
         path = saved(tmp_path, content)
-        assert len(read_runs(path)) == 2
+        assert len(_read_runs(path)) == 2
         with pytest.raises(
             TextError, match=r"holds 2 runs: one run is read at a time; split it, or give it to spectheory"
         ):
-            read_run(path)
+            _read_run(path)
 
 
 def test_a_run_without_speculation(tmp_path: Path) -> None:
     plain = {name: value for name, value in RUN.items() if not name.startswith("spec_decode")}
-    run = read_run(saved(tmp_path, plain))
+    run = _read_run(saved(tmp_path, plain))
     assert (run.k, run.calls) == (0, None)
     counters = read_evidence(tmp_path / "run.json")
     assert isinstance(counters, Counters)
@@ -132,7 +132,7 @@ def test_a_run_without_speculation(tmp_path: Path) -> None:
 )
 def test_wrong_numbers_are_one_line(change: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(TextError) as refused:
-        read_run(saved(tmp_path, RUN | change))
+        _read_run(saved(tmp_path, RUN | change))
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -142,14 +142,14 @@ def test_wrong_numbers_are_one_line(change: dict[str, Any], words: str, tmp_path
 )
 def test_torn_files_are_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(TextError, match=words):
-        read_runs(saved(tmp_path, content))
+        _read_runs(saved(tmp_path, content))
 
 
 def test_real_captures() -> None:
     """Names say k and concurrency. Calls and accepted tokens hold the tokens past the end of texts, and no fewer."""
     assert len(CAPTURES) == 18
     for path in CAPTURES:
-        run, counters = read_run(path), read_evidence(path)
+        run, counters = _read_run(path), read_evidence(path)
         assert path.stem.startswith(f"k{run.k}_c{run.concurrency}_")
         assert isinstance(counters, Counters)
         assert (counters.tokens, run.failed) == (64 * run.completed, 0)
@@ -163,7 +163,7 @@ def test_real_captures() -> None:
 def test_a_printed_block_is_its_json() -> None:
     """To the digits that are printed."""
     (path,) = CAPTURES[0].parent.glob("*.txt")
-    printed, saved_run = read_run(path), read_run(path.with_suffix(".json"))
+    printed, saved_run = _read_run(path), _read_run(path.with_suffix(".json"))
     same = ("concurrency", "completed", "calls", "drafted", "accepted", "input_tokens", "output_tokens")
     assert [getattr(printed, name) for name in same] == [getattr(saved_run, name) for name in same]
     assert printed.survival == pytest.approx(saved_run.survival, abs=5.1e-5)
@@ -221,7 +221,7 @@ def test_lines_on_speculation_alone(tmp_path: Path) -> None:
     assert counters.length == pytest.approx(1 + 38611 / 11043)
     assert counters.survival[0] == 0.7617
     with pytest.raises(TextError, match="on speculation alone, without times"):
-        read_runs(tmp_path / "pasted.txt")
+        _read_runs(tmp_path / "pasted.txt")
 
 
 @each(

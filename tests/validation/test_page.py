@@ -13,8 +13,8 @@ from spectheory.cli import main
 from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
 from spectheory.measure.validation import Validation, validate
-from spectheory.plots.style import MARKERS, new_figure
-from spectheory.plots.validation import draw_pairs
+from spectheory.plots.style import MARKERS, _new_figure
+from spectheory.plots.validation import _draw_pairs
 from spectheory.prompts import Prompt
 from spectheory.reports import page
 
@@ -89,8 +89,8 @@ def test_a_pair_that_disagrees_gives_the_status(
 def test_a_filling_is_a_temperature_and_no_pair_is_left_out(validation: dict[str, Any]) -> None:
     warm = {**validation, "temperatures": validation["temperatures"][1:]}
     assert [each["temperature"] for each in validation["temperatures"]] == [0.0, 0.8]
-    figure = new_figure((12, 4))
-    draw_pairs(figure, [validation, *[warm] * 7])
+    figure = _new_figure((12, 4))
+    _draw_pairs(figure, [validation, *[warm] * 7])
     left, right, _ = figure.axes
     assert "temperature: open 0, half-filled 0.8" in [text.get_text() for text in right.texts]
     (key,) = figure.legends

@@ -21,7 +21,7 @@ from spectheory.errors import TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Timing, loop_time, measure_latency
 from spectheory.measure.decoders import decode
 from spectheory.measure.validation import Validation, validate
-from spectheory.measure.validation.answer import Evidence, answer, answer_at
+from spectheory.measure.validation.answer import Evidence, _answer_at, answer
 from spectheory.measure.validation.run import _run_once, decoded_rounds, kept_latencies
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
@@ -68,7 +68,7 @@ def judged(tiny_pair: ModelPair, folder: Path) -> Callable[..., dict[str, Any]]:
             known = copy.deepcopy(dict(trace.provenance))
             for who, dtype in dtypes.items():
                 known[who]["dtype"] = dtype
-            by_temperature[at] = answer_at(
+            by_temperature[at] = _answer_at(
                 Evidence(
                     tuple(settings),
                     tuple(prompt.id for prompt in PROMPTS),

@@ -19,7 +19,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, read_stop
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
-from spectheory.measure.assisted import generate, seeds_of
+from spectheory.measure.assisted import _seeds_of, generate
 from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
 from spectheory.measure.validation.run import decoded_rounds
 from spectheory.measure.validation.runs import Run, compare_runs
@@ -88,7 +88,7 @@ def test_heads_stop_too(tiny_pair: ModelPair, toy: Any, tmp_path: Path) -> None:
 
 def test_drafts_of_transformers_are_counted_and_its_threshold_stays(tiny_pair: ModelPair) -> None:
     """Without a threshold every call but the last drafts k; the threshold does not move with scikit-learn."""
-    ids, seeds = torch.tensor([1, 2, 3]), seeds_of(1, 4, [torch.tensor([1])] * 4)
+    ids, seeds = torch.tensor([1, 2, 3]), _seeds_of(1, 4, [torch.tensor([1])] * 4)
     sampling, stop = Sampling(temperature=WARM), read_stop("token<0.4")
     for seed in seeds:
         fixed = generate(tiny_pair, ids, sampling, 4, 40, seed)

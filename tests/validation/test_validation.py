@@ -24,13 +24,13 @@ from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, Validation, validate
 from spectheory.measure.validation.answer import (
     Evidence,
+    _answer_at,
     _budget,
     _by_table,
     _CallTime,
     _made_by_table,
     _speedup_of_calls,
     _TraceExpectation,
-    answer_at,
 )
 from spectheory.measure.validation.run import _run_once, decoded_rounds
 from spectheory.measure.validation.runs import Run, compare_runs, expected_calls
@@ -156,7 +156,7 @@ def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
         Trace.read(folder / f"trace-{WARM}.parquet"),
         table,
     )
-    (record,) = answer_at(evidence)
+    (record,) = _answer_at(evidence)
     parts = {name: part["best"] for name, part in record["speedup"]["budget"].items()}
     for name in ("drafting", "verifying", "overhead", "plain"):
         assert abs(parts[name]) < 1e-9
@@ -185,7 +185,7 @@ def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, fol
         trace = Trace(known, texts, {"settings": {"tokens": how.tokens}})
         table = LatencyTable.read(folder / f"latency-{WARM}.json")
         of = Evidence((lookup,), tuple(p.id for p in PROMPTS), rounds, trace, table)
-        (record,) = answer_at(of)
+        (record,) = _answer_at(of)
         cut.append(record["speedup"]["budget"]["cut"])
         assert abs(record["speedup"]["budget"]["texts"]["best"]) < 1e-9
     assert max(abs(cut[0][end]) for end in ("low", "best", "high")) < 1e-9

@@ -19,7 +19,7 @@ from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
 from spectheory.trace import TextInfo, Trace
-from spectheory.trace.logits import columns_of_logits
+from spectheory.trace.logits import _columns_of_logits
 from spectheory.verification import BiasedVerification, LossyRule
 from spectheory.verification.registry import find_rule, path_rule
 from tests.made_up import each
@@ -114,7 +114,7 @@ def a_trace(temperature: float = 1.0, *, choices: bool = True) -> Trace:
     for name in "ab":
         target, draft = rng.normal(size=(2, 12, 4))
         tokens = np.array([rng.choice(4, p=row / row.sum()) for row in np.exp(target)])
-        parts.append(columns_of_logits(target, draft, tokens, Sampling(), name))
+        parts.append(_columns_of_logits(target, draft, tokens, Sampling(), name))
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if not choices:
         whole = {name: values for name, values in whole.items() if not name.startswith("choice")}

@@ -10,7 +10,7 @@ import pytest
 from proofs_check.library.strategies import Floats
 from proofs_check.twins import oracle
 from spectheory.verification import expected_log_rank, poisson_rank_entropy
-from spectheory.verification.rank_entropy import Atoms, merged
+from spectheory.verification.rank_entropy import Atoms, _merged
 
 MP = oracle.MP
 RANKS = 600
@@ -48,7 +48,7 @@ def brackets(lower: Atoms, exact: Atoms, upper: Atoms) -> bool:
 def test_both_quantities_lie_between_those_of_the_two_mixtures(step: float) -> None:
     """Coarse cells, so that the gaps are far beyond rounding; mass and mean odds are kept."""
     exact = mixture(int(10 * step))
-    lower, upper = merged(*exact, step)
+    lower, upper = _merged(*exact, step)
     assert lower.odds.size < exact.odds.size > upper.odds.size
     for atoms in (lower, upper):
         assert atoms.weights.sum() == pytest.approx(1, rel=1e-12)
@@ -60,7 +60,7 @@ def test_both_quantities_lie_between_those_of_the_two_mixtures(step: float) -> N
 def test_merging_at_other_places_than_the_mean_is_no_bound() -> None:
     """Negative control: an upper mixture at the cells' geometric means, which lie below their means, is refused."""
     exact = mixture(1)
-    lower, upper = merged(*exact, 1.0)
+    lower, upper = _merged(*exact, 1.0)
     left = np.expm1(np.floor(np.log1p(upper.odds)))
     assert not brackets(lower, exact, Atoms(upper.weights, np.sqrt(left * upper.odds)))
 
@@ -70,7 +70,7 @@ def test_what_merging_loses_is_of_second_order() -> None:
     exact = mixture(2, 4000)
     gaps = []
     for step in (0.4, 0.04):
-        lower, upper = merged(*exact, step)
+        lower, upper = _merged(*exact, step)
         assert upper.odds.size < 100
         gaps.append(sums(upper)[1] - sums(lower)[1])
     assert 100 / 3 <= gaps[0] / gaps[1] <= 300
@@ -89,7 +89,7 @@ def test_intervals_with_and_without_merging_overlap(function: Any, monkeypatch: 
     """Both are certain and as narrow as asked; the merged one evaluates other mixtures."""
     pair = language_pair(3000)
     interval = function(*pair, tolerance=1e-5)
-    monkeypatch.setitem(merged.__globals__, "merged", lambda weights, odds, step: (Atoms(weights, odds),) * 2)
+    monkeypatch.setitem(_merged.__globals__, "merged", lambda weights, odds, step: (Atoms(weights, odds),) * 2)
     plain = function(*pair, tolerance=1e-5)
     assert (interval.low, interval.high) != (plain.low, plain.high)
     assert max(interval.low, plain.low) <= min(interval.high, plain.high)
@@ -99,7 +99,7 @@ def test_intervals_with_and_without_merging_overlap(function: Any, monkeypatch: 
 def test_few_odds_are_left_as_they_are() -> None:
     """Where merging saves nothing, the bounds are those of the mixture itself."""
     weights, odds = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 1e308])
-    for atoms in merged(weights, odds, 1e-3):
+    for atoms in _merged(weights, odds, 1e-3):
         assert atoms.weights is weights
         assert atoms.odds is odds
 
@@ -107,6 +107,6 @@ def test_few_odds_are_left_as_they_are() -> None:
 def test_odds_at_the_end_of_the_floats() -> None:
     """The last cell ends at the largest float, not beyond."""
     odds = np.full(100, 1.7e308)
-    lower, upper = merged(np.full(100, 0.01), odds, 1e-3)
+    lower, upper = _merged(np.full(100, 0.01), odds, 1e-3)
     assert np.isfinite(lower.odds).all()
     assert upper.odds == pytest.approx(odds[:1], rel=1e-12)

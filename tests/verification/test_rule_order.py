@@ -254,9 +254,9 @@ def test_the_laws_of_a_rule_agree(rule: RankRule, name: str) -> None:
 
 def test_iid_ranks_have_no_end() -> None:
     """The recursion goes on after nothing is left."""
-    from spectheory.verification.recursive import iid_ranks
+    from spectheory.verification.recursive import _iid_ranks
 
-    shares = [float(np.sum(joint)) for joint in islice(iid_ranks(np.array([1.0]), np.array([1.0]), np), 3)]
+    shares = [float(np.sum(joint)) for joint in islice(_iid_ranks(np.array([1.0]), np.array([1.0]), np), 3)]
     assert shares == [1, 0, 0]
 
 

@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 ARCHITECTURE = "LlamaForCausalLM"
 
 
-def export_gguf(folder: Path, file: Path) -> Path:
+def _export_gguf(folder: Path, file: Path) -> Path:
     """Write the model of `folder` as `file`, and return it; a file that is there already stays.
 
     Weights are in float32, whatever they were saved in: with float16 weights llama.cpp rounds activations too. Raises
@@ -148,7 +148,7 @@ _REMEDY = "install llama.cpp, or build it with cmake"
 _SAMPLES = {"sampled": "probabilistic", "argmax": "greedy"}
 
 
-class LlamaEngine(Engine):
+class _LlamaEngine(Engine):
     """llama.cpp's server, without prompt cache; prompts of a job run one at a time.
 
     `program` is ``llama-server``. By its own default it drafts first choices (`greedy`).
@@ -181,7 +181,7 @@ class LlamaEngine(Engine):
     def server(self, job: Job, models: Models, seats: Seats) -> AbstractContextManager[Http]:
         """The server with the models as GGUF; its context is shared by the requests."""
         named = {"model": models.target, "spec-draft-model": models.draft if job.k else None}
-        files = {name: gguf_of(folder, models.work) for name, folder in named.items() if folder}
+        files = {name: _gguf_of(folder, models.work) for name, folder in named.items() if folder}
         places = {"host": "127.0.0.1", "port": "{port}", **files}
         room = {"parallel": seats.requests} | ({"ctx-size": seats.requests * seats.tokens} if seats.tokens else {})
         command = [self._program(), "--metrics", "--no-webui"]
@@ -190,11 +190,11 @@ class LlamaEngine(Engine):
         return serving([*command, *seats.arguments], models.work / "llama-server.log")
 
 
-def gguf_of(saved: Path, work: Path) -> Path:
+def _gguf_of(saved: Path, work: Path) -> Path:
     """A model as GGUF; two models of one name, or one that was trained on, have files of their own."""
     if saved.suffix == ".gguf":
         return saved
-    return export_gguf(saved, work / f"{saved.name}-{fingerprint_of(saved, None)}.gguf")
+    return _export_gguf(saved, work / f"{saved.name}-{fingerprint_of(saved, None)}.gguf")
 
 
 def _options(job: Job) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _reply(answer: Mapping[str, Any]) -> Reply:
     return Reply(token_ids(answer.get("tokens") or ()), answer.get("stop_type") == "eos", counts)
 
 
-RUNS = LlamaEngine
+RUNS = _LlamaEngine
 DIALECT = Dialect(
     "llama.cpp",
     "/completion",

@@ -14,7 +14,7 @@ _DRIVERS = Path(__file__).with_name("drivers")
 """Scripts for its interpreter."""
 
 
-class OnnxruntimeEngine(InProcess):
+class _OnnxruntimeEngine(InProcess):
     """onnxruntime-genai on the CPU in float32, one request at a time.
 
     The first call verifies drafts behind the prompt. Accepted tokens past the end of a text are left out.
@@ -41,4 +41,4 @@ class OnnxruntimeEngine(InProcess):
         return {"search": {"do_sample": True, "temperature": sampling.temperature, **cut}}
 
 
-RUNS = OnnxruntimeEngine
+RUNS = _OnnxruntimeEngine

@@ -14,7 +14,7 @@ _DRIVERS = Path(__file__).with_name("drivers")
 """Scripts for its interpreter."""
 
 
-class OpenVinoEngine(InProcess):
+class _OpenVinoEngine(InProcess):
     """OpenVINO GenAI on the CPU in float32, one request at a time, without prefix cache.
 
     The prompt's pass emits a token. Calls are counted by the tokens that each hands to its streamer: its counters
@@ -36,4 +36,4 @@ class OpenVinoEngine(InProcess):
         }
 
 
-RUNS = OpenVinoEngine
+RUNS = _OpenVinoEngine

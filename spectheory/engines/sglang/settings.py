@@ -120,12 +120,12 @@ _DRAFTING = (HEADS, SAMPLED, BLOCK, DFLASH, DSPARK, DOMINO, MIN_P, DTYPE, NGRAM)
 
 
 @dataclass(frozen=True)
-class GrownTree(Shape):
+class _GrownTree(Shape):
     """A tree as SGLang grows it: every pass after the first is on the `top` best nodes. The `kept` nodes are verified.
 
     Examples
     --------
-    >>> grown = GrownTree(Tree.from_paths([(1,), (2,), (1, 1), (1, 2), (1, 3), (1, 1, 1)]))
+    >>> grown = _GrownTree(Tree.from_paths([(1,), (2,), (1, 1), (1, 2), (1, 3), (1, 1, 1)]))
     >>> grown.top, grown.passes, grown.kept.passes
     (3, (1, 3, 3), (1, 1, 1))
     """
@@ -212,7 +212,7 @@ def _served(ask: Ask, options: dict[str, Any]) -> str:
 
 def _size(ask: Ask, shape: Shape) -> dict[str, Any]:
     """Steps, top and tokens; a head that drafts in one pass has the last alone."""
-    top = shape.top if isinstance(shape, GrownTree | Grown) else 1
+    top = shape.top if isinstance(shape, _GrownTree | Grown) else 1
     if ask.draft.kind == "dspark":
         return {"speculative-dspark-block-size": shape.nodes}
     steps = {} if ask.parallel else {"speculative-num-steps": shape.depth, "speculative-eagle-topk": top}
@@ -227,7 +227,7 @@ def _tree(ask: Ask) -> Prediction | None:
             return predict(trace, grown, measured_shape(trace), cost, prefill_emits_token=ask.prefill_emits_token)
     if ask.greedy or rule.missing_columns(trace.columns):
         return None
-    wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
+    wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=_GrownTree)
     return predict(trace, rule, wanted, cost, prefill_emits_token=ask.prefill_emits_token) if wanted else None
 
 
@@ -235,7 +235,7 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     of_kind = {"dflash": [DFLASH], "dspark": [DSPARK], "domino": [DFLASH, DOMINO]}.get(ask.draft.kind, [HEADS])
     heads = [fact.does for fact in of_kind] if ask.head else []
     types = [*heads, *ask.smaller_block(best), *([DTYPE.does] if ask.types_differ else [])]
-    grown = [GROWN.does] if isinstance(best.shape, GrownTree | Grown) else []
+    grown = [GROWN.does] if isinstance(best.shape, _GrownTree | Grown) else []
     if ask.greedy:
         alone = "A greedy trace ranks no second choices: a tree is predicted where it was measured with --grow."
         return [MATCHED.as_rule, *(grown or [alone]), ask.requests, *types]

@@ -41,7 +41,7 @@ def _counters(path: Path) -> Counters:
     """The totals of the only run, or of the printed lines on speculation where nothing else was pasted."""
     text = text_of(path)
     if _BANNER in text or _BLOCK not in text:
-        return counters_of(read_run(path))
+        return _counters_of(_read_run(path))
     if (blocks := text.count(_BLOCK)) > 1:
         raise TextError(
             f"{path} holds the lines of {blocks} runs", limit="one run is read at a time", remedy="split the file"
@@ -55,7 +55,7 @@ def _counters(path: Path) -> Counters:
     return Counters(**counts, k=len(counts["survival"]), engine="vllm", remarks=(PAST_END, NO_DRAFTS))
 
 
-def read_runs(path: Path) -> list[BenchRun]:
+def _read_runs(path: Path) -> list[BenchRun]:
     """All runs of a file: one object, a list of them, a line each (--append-result), or a printed block."""
     text = text_of(path)
     if _BLOCK in text and _BANNER not in text:
@@ -65,9 +65,9 @@ def read_runs(path: Path) -> list[BenchRun]:
     return [_run(entry, path, _ALL_DIGITS) for entry in _objects(text, path)]
 
 
-def read_run(path: Path) -> BenchRun:
+def _read_run(path: Path) -> BenchRun:
     """The run of a file that holds one."""
-    runs = read_runs(path)
+    runs = _read_runs(path)
     if len(runs) != 1:
         raise TextError(
             f"{path} holds {len(runs)} runs",
@@ -78,7 +78,7 @@ def read_run(path: Path) -> BenchRun:
     return runs[0]
 
 
-def counters_of(run: BenchRun) -> Counters:
+def _counters_of(run: BenchRun) -> Counters:
     """The run's totals; the bench's own numbers are in the provenance."""
     remarks = [PAST_END, NO_DRAFTS] if run.k else ["A run without speculation: no calls were counted."]
     return Counters(

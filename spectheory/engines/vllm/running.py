@@ -38,7 +38,7 @@ _ENVIRONMENT = {
 }
 
 
-class VllmEngine(Engine):
+class _VllmEngine(Engine):
     """vLLM with `draft_model` speculation, without prefix cache; prompts of a job run one at a time.
 
     `program` is the Python that vLLM is installed for. By its own default it drafts first choices (`greedy`).
@@ -93,5 +93,5 @@ def _speculation(job: Job, draft: str) -> dict[str, Any] | None:
     return {"method": "draft_model", "model": draft, "num_speculative_tokens": job.k, **drafts}
 
 
-RUNS = VllmEngine
+RUNS = _VllmEngine
 DIALECT = replace(OPENAI, engine="vllm", owner="vllm", drafting='"num_speculative_tokens": {k} in --speculative-config')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectheory.engines.vllm.bench import VLLM_BENCH, read_runs
+from spectheory.engines.vllm.bench import VLLM_BENCH, _read_runs
 from spectheory.errors import TextError
 from spectheory.trace.counters import BenchRun
 from spectheory.trace.timed import TimedFormat, TimedRun, Untimed
@@ -15,7 +15,7 @@ _UNDRAFTED = 0.01
 faster than calls, and its mean mixes them."""
 
 
-def timed_run(run: BenchRun) -> TimedRun:
+def _timed_run(run: BenchRun) -> TimedRun:
     """The mean time of a step of a run: a plain step, or a call.
 
     Seconds after the first token, summed over requests, over the tokens that followed it or over the calls. So accepted
@@ -67,7 +67,7 @@ def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> TextError:
 
 
 def _read(path: Path) -> Iterator[TimedRun]:
-    yield from map(timed_run, read_runs(path))
+    yield from map(_timed_run, _read_runs(path))
 
 
 _SERVE = "use vllm bench serve --max-concurrency 8 --save-result"

@@ -26,7 +26,7 @@ def fits(block: Tensor) -> bool:
 
 
 @contextmanager
-def listed_from(size: int) -> Iterator[None]:
+def _listed_from(size: int) -> Iterator[None]:
     """Blocks list tokens of a vocabulary of this size: many positions are computed at once, so kernels pay."""
     token = _vocabulary.set(size)
     try:

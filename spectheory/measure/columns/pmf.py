@@ -22,7 +22,7 @@ from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.machine import widest
 
 
-def first_largest(values: Tensor) -> Tensor:
+def _first_largest(values: Tensor) -> Tensor:
     """Index of the largest entry of each row, the first where several are equal."""
     if values.device.type == "cpu":  # numpy is ten times faster here
         return torch.from_numpy(values.numpy().argmax(axis=-1))
@@ -65,35 +65,35 @@ def kept_tokens(logits: Tensor, sampling: Sampling, admitted: Tensor | None = No
     >>> ids.tolist(), log.exp().numpy().round(3).tolist()
     ([[1, 2], [2, 3]], [[0.625, 0.375], [1.0, 0.0]])
     """
-    if compiles(logits.device, logits.shape[1]):
+    if _compiles(logits.device, logits.shape[1]):
         return _compiled_kept(logits, sampling, admitted)
-    return kept_in_torch(logits, sampling, admitted)
+    return _kept_in_torch(logits, sampling, admitted)
 
 
-def compiles(device: torch.device, size: int) -> bool:
+def _compiles(device: torch.device, size: int) -> bool:
     """Whether compiled loops over this many tokens run on this device, and pay."""
     return device.type == "cpu" and size >= kernels.SMALLEST and kernels.installed()
 
 
-def kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
+def _kept_in_torch(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> KeptTokens:
     """The same on any device."""
     size, logits = logits.shape[1], _single(logits)
     best = logits.amax(dim=-1, keepdim=True)
     if not bool(torch.isfinite(best).all()):
         sampling.log_pmf(logits)  # raises an error that names the row
     if sampling.temperature == 0:
-        ids = first_largest(logits)[:, None] if admitted is None else admitted
+        ids = _first_largest(logits)[:, None] if admitted is None else admitted
         return KeptTokens(ids, torch.zeros_like(ids, dtype=widest(logits)))
     floor, total = _floor(logits, best, sampling)
     above = logits >= floor
     if admitted is not None:
         above.scatter_(1, admitted, True)
-    ids = places(above)
+    ids = _places(above)
     values = logits.gather(1, ids.clamp(max=size - 1)).to(widest(logits)).masked_fill_(ids == size, -math.inf)
     stays = _staying(values, best, total, sampling)
     if admitted is not None:
         stays |= (ids == admitted) & (values > -math.inf)
-    at = places(stays)
+    at = _places(stays)
     scaled = pad(_scaled(values, best, sampling), (0, 1), value=-math.inf).gather(1, at)
     return KeptTokens(pad(ids, (0, 1), value=size).gather(1, at), scaled - scaled.logsumexp(dim=-1, keepdim=True))
 
@@ -178,7 +178,7 @@ def _scaled(values: Tensor, best: Tensor, sampling: Sampling) -> Tensor:
     return (values - best) / divisor(sampling, values.dtype)
 
 
-def places(mask: Tensor) -> Tensor:
+def _places(mask: Tensor) -> Tensor:
     """The columns ``[rows, W]`` where a mask ``[rows, n]`` is true, ascending, padded with n."""
     rows, columns = torch.nonzero(mask, as_tuple=True)
     counts = torch.bincount(rows, minlength=len(mask))
@@ -216,7 +216,7 @@ def softmax(log: Tensor, pmf: Tensor, warmth: float) -> bool:
 
 
 @dataclass(frozen=True)
-class Listed:
+class _Listed:
     """The tokens ``[rows, W]`` of a vocabulary of `size` that columns stand for: ascending, padded with `size`."""
 
     ids: Tensor
@@ -226,10 +226,10 @@ class Listed:
         """Numbers of tokens ``[n, 2W + 1]`` before, at, between and after the listed ones of some rows, by id."""
         ids = self.ids[rows]
         edges = pad(pad(ids, (1, 0), value=-1), (0, 1), value=self.size)
-        return between((ids < self.size).to(like), (edges.diff(dim=1) - 1).clamp_(min=0).to(like))
+        return _between((ids < self.size).to(like), (edges.diff(dim=1) - 1).clamp_(min=0).to(like))
 
 
-def between(values: Tensor, fill: Tensor | float) -> Tensor:
+def _between(values: Tensor, fill: Tensor | float) -> Tensor:
     """Values ``[n, W]`` with others ``[n, W + 1]``, or a number, before, between and after them: ``[n, 2W + 1]``."""
     spread = values.new_empty((len(values), 2 * values.shape[1] + 1))
     spread[:, 1::2], spread[:, ::2] = values, fill
@@ -247,7 +247,7 @@ class Pmf:
     pmf: Tensor
     log: Tensor
     cut: Tensor | None
-    listed: Listed | None = None
+    listed: _Listed | None = None
 
     def log_at(self, at: Tensor) -> Tensor:
         """Log-probabilities ``[rows]`` of one token per row, -inf where cut; those of normal floats from the floats."""
@@ -272,7 +272,7 @@ def token_at(cumulative: Tensor, heights: Tensor) -> Tensor:
     return torch.searchsorted(cumulative, height, right=True)
 
 
-def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
+def _make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
     """The pmfs of logits ``[rows, V]``, in `buffers` ``[2, rows, V]``; `admitted` ``[rows, 1]`` is never cut."""
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()

@@ -94,12 +94,12 @@ def race_ranks(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scra
     outside the nodes. tests/measure/race_rank_bounds.py evaluates this and bounds the error of the series.
     """
     c = ratio(log_target, log_draft, p.dtype)
-    law = _laws(p, q, c, *quadrature(), scratch)
+    law = _laws(p, q, c, *_quadrature(), scratch)
     # The four terms leave a rank of almost no probability a little below 0.
     return law.clamp_(min=0.0).masked_fill_((log_draft == -math.inf)[:, None], 0.0)
 
 
-def quadrature() -> tuple[Floats, Floats]:
+def _quadrature() -> tuple[Floats, Floats]:
     """Times of the winner and the weights of the trapezoid rule for the exponential distribution, ``[nodes]``."""
     log_times = np.linspace(*LOG_TIMES, NODES)
     return np.exp(log_times), np.exp(log_times - np.exp(log_times)) * (log_times[1] - log_times[0])

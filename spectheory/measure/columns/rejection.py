@@ -28,7 +28,7 @@ from torch import Tensor
 
 from spectheory.measure.columns.compiled import fits, on_threads
 from spectheory.measure.columns.noise import Keys, uniforms
-from spectheory.measure.columns.pmf import Pmf, between, token_at
+from spectheory.measure.columns.pmf import Pmf, _between, token_at
 from spectheory.trace import DISTINCT_RANKS
 
 LARGEST_LOG = 700.0
@@ -181,7 +181,7 @@ def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor
     target, log_draft, token = p.pmf[rows], q.order_of(rows), out.token[rows]
     counts = torch.ones_like(target)
     if q.listed is not None:  # the tokens between two listed ones share a place
-        target, log_draft, token = between(target, 0.0), between(log_draft, -math.inf), 2 * token + 1
+        target, log_draft, token = _between(target, 0.0), _between(log_draft, -math.inf), 2 * token + 1
         counts = q.listed.counts(rows, target)
         scratch = torch.empty((2, *target.shape), dtype=target.dtype, device=target.device)
     out = _Output(token, out.log_target[rows], out.log_draft[rows])

@@ -20,18 +20,18 @@ from torch.nn.functional import pad
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
-from spectheory.measure.columns.compiled import fits, listed_from, on_threads
+from spectheory.measure.columns.compiled import _listed_from, fits, on_threads
 from spectheory.measure.columns.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.columns.pmf import (
     KeptTokens,
-    Listed,
     Pmf,
-    compiles,
+    _compiles,
+    _first_largest,
+    _Listed,
+    _make_pmf,
+    _places,
     cuts,
-    first_largest,
     kept_tokens,
-    make_pmf,
-    places,
 )
 from spectheory.measure.columns.race import race_acceptance, race_ranks, ratio
 from spectheory.measure.columns.rejection import distinct_ranks, rejection_ranks
@@ -58,7 +58,7 @@ def _by_start(p: Pmf, q: Pmf, at: Tensor, keys: Keys, buffers: Tensor, *, race: 
     return columns
 
 
-def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+def _by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
     """The columns that cost little. `buffers` ``[2, rows, V]`` are overwritten."""
     log_target, log_draft = _logs(p, q, at)
     sums = _compiled_sums if fits(p.pmf) else _sums
@@ -74,7 +74,7 @@ def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor
 
 def _choice(p: Pmf, q: Pmf) -> dict[str, Tensor]:
     """What the target says of the draft's most probable token."""
-    wide, best = widest(p.pmf), (first_largest(pmf.order())[:, None] for pmf in (p, q))
+    wide, best = widest(p.pmf), (_first_largest(pmf.order())[:, None] for pmf in (p, q))
     top, choice = (p.log_at(at).to(wide) for at in best)
     return {"choice_target": choice, "choice_top": top}
 
@@ -127,7 +127,7 @@ def _sums(p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buf
         # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
         "kl": _kl(p, q, scratch).to(wide),
-        "choice_rank": _place(p.order(), first_largest(q.order())[:, None]),
+        "choice_rank": _place(p.order(), _first_largest(q.order())[:, None]),
         "harmonic_similarity": 2 * _dot(p.pmf, _shares(p.pmf, q.pmf, scratch), scratch).to(wide),
         **_draft_sums(p, q, at, log_target, log_draft, buffers),
     }
@@ -155,7 +155,7 @@ def _order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor
     return {
         "target_rank": _rank(target, at, before, scratch),
         "draft_rank": _rank(draft, at, before, scratch),
-        "greedy_agreement": first_largest(target) == first_largest(draft),
+        "greedy_agreement": _first_largest(target) == _first_largest(draft),
     }
 
 
@@ -234,7 +234,9 @@ def _renyi(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
     return torch.stack(orders, dim=-1)
 
 
-def expensive(p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor) -> dict[str, Tensor]:
+def _expensive(
+    p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor
+) -> dict[str, Tensor]:
     """The columns of the race, of distinct candidates and of biased rules."""
     return {
         "race_acceptance": race_acceptance(p.pmf, q.pmf, buffers[1]).to(widest(p.pmf)),
@@ -310,13 +312,13 @@ def _pmf_columns(p: Pmf, q: Pmf, at: Tensor, settings: _Settings, keys: Keys, bu
     """Columns that depend on both pmfs alone, of the tokens at places ``[rows, 1]``; `buffers` are overwritten."""
     if settings.by_start:
         return _by_start(p, q, at, keys, buffers, race=settings.race)
-    columns = by_position(p, q, at, buffers)
+    columns = _by_position(p, q, at, buffers)
     if settings.judged:
         columns |= _output_masses(p, at, buffers[1])
     if settings.better_drafts:
         columns["renyi"] = _renyi(p, q, buffers[1])
     if settings.race:
-        columns |= expensive(p, q, at, columns, keys, buffers)
+        columns |= _expensive(p, q, at, columns, keys, buffers)
     return columns
 
 
@@ -350,7 +352,7 @@ def _plain_tops(logits: Tensor) -> Tensor:
 
 def _plain_choice(target: Tensor, draft: Tensor) -> dict[str, Tensor]:
     """The columns of :func:`_choice` by the softmax of the target's logits ``[rows, V]``."""
-    choice, wide = first_largest(draft)[:, None], widest(target)
+    choice, wide = _first_largest(draft)[:, None], widest(target)
     total = torch.cat([rows.to(wide).logsumexp(dim=-1) for rows in target.split(_rows_at_once(target))])
     logs = {"choice_target": target.gather(1, choice)[:, 0], "choice_top": target.amax(dim=-1)}
     columns = {name: (value.to(wide) - total).clamp_(max=0.0) for name, value in logs.items()}
@@ -400,7 +402,7 @@ class _Union:
 def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys: Keys) -> dict[str, Tensor]:
     """The columns of both pmfs at positions where both models' settings truncate, with ranks in the vocabulary."""
     size = target.shape[1]
-    both = union(
+    both = _union(
         kept_tokens(target, settings.target, at if settings.sampled else None),
         kept_tokens(draft, settings.draft),
         at,
@@ -409,8 +411,8 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     order, parts = [], []
     for rows, part in both.by_width(size, _entries_at_once(target.device)):
         order.append(rows)
-        p, q = (_pmf(log, Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
-        with listed_from(size):
+        p, q = (_pmf(log, _Listed(part.ids, size)) for log in (part.log_target, part.log_draft))
+        with _listed_from(size):
             buffers = p.pmf.new_empty((2, *p.pmf.shape))
             columns = _pmf_columns(p, q, part.place, settings, keys[rows.numpy()], buffers)
         for name, log in (("target_rank", part.log_target), ("draft_rank", part.log_draft)):
@@ -421,20 +423,20 @@ def _listed(target: Tensor, draft: Tensor, at: Tensor, settings: _Settings, keys
     return {name: torch.cat([each[name] for each in parts])[place] for name in parts[0]}
 
 
-def union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
+def _union(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The union of two supports and a token ``[rows, 1]`` of each row, from a vocabulary of this size."""
-    if not compiles(tokens.device, size):
-        return union_in_torch(p, q, tokens, size)
+    if not _compiles(tokens.device, size):
+        return _union_in_torch(p, q, tokens, size)
     merged = importlib.import_module("spectheory.kernels.supports").merged
     parts = merged(*(x.numpy() for x in (*p, *q, tokens[:, 0])), size)
     return _Union(*(torch.from_numpy(x) for x in parts))
 
 
-def union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
+def _union_in_torch(p: KeptTokens, q: KeptTokens, tokens: Tensor, size: int) -> _Union:
     """The same on any device."""
     every = torch.cat([p.ids, q.ids, tokens], dim=1).sort(dim=1).values
     first = (every < size) & pad(every[:, 1:] != every[:, :-1], (1, 0), value=True)
-    ids = pad(every, (0, 1), value=size).gather(1, places(first))
+    ids = pad(every, (0, 1), value=size).gather(1, _places(first))
     return _Union(ids, _at(p, ids, size), _at(q, ids, size), torch.searchsorted(ids, tokens.contiguous()))
 
 
@@ -445,7 +447,7 @@ def _at(kept: KeptTokens, ids: Tensor, size: int) -> Tensor:
     return pad(kept.log, (0, 1), value=-math.inf).gather(1, at).masked_fill_(~present, -math.inf)
 
 
-def _pmf(log: Tensor, listed: Listed) -> Pmf:
+def _pmf(log: Tensor, listed: _Listed) -> Pmf:
     cut = log == -math.inf
     return Pmf(log.exp(), log.masked_fill(cut, 0.0), cut, listed)
 
@@ -500,7 +502,7 @@ def position_statistics(
     settings = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start, better_drafts)
     truncated = cuts(settings.target, size) and cuts(settings.draft, size)
     rows = _rows_at_once(target_logits)
-    if truncated and compiles(target_logits.device, size):
+    if truncated and _compiles(target_logits.device, size):
         rows = _TRUNCATED
     buffers = torch.empty((0 if truncated else 6, min(rows, len(tokens)), size), device=target_logits.device)
     keys = position_keys(DEFAULT_KEY, 0, len(tokens)) if keys is None else keys
@@ -512,8 +514,8 @@ def position_statistics(
             if truncated:
                 part = _listed(target, draft, at, settings, token_keys)
             else:
-                p = make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
-                q = make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
+                p = _make_pmf(target, settings.target, buffers[:2, : len(token)], at if settings.sampled else None)
+                q = _make_pmf(draft, settings.draft, buffers[2:4, : len(token)])
                 part = _pmf_columns(p, q, at, settings, token_keys, buffers[4:, : len(token)])
             parts.append(part | _logit_columns(target, draft, at, settings))
         except LogitsError as error:

@@ -24,7 +24,7 @@ from spectheory.measure.decoders.readers import (
     PmfRows,
     Reader,
     RereadingReader,
-    fewer,
+    _fewer,
     why_uncached,
 )
 from spectheory.measure.decoders.translated import TranslatedReader
@@ -97,7 +97,7 @@ class Decoded:
 
 
 @dataclass
-class Running:
+class _Running:
     """One text being decoded: `text` is prompt and output so far (shared with the readers), `to_go` the tokens left."""
 
     text: list[int]
@@ -117,7 +117,7 @@ class Running:
 
 
 def run(
-    running: Sequence[Running],
+    running: Sequence[_Running],
     target: Reader,
     draft: Reader | None,
     method: Method,
@@ -160,7 +160,7 @@ def run(
 
 
 def _draft(
-    going: Mapping[int, Running],
+    going: Mapping[int, _Running],
     trees: Mapping[int, DraftTree],
     draft: Reader | None,
     method: Method,
@@ -188,7 +188,7 @@ def _draft(
 
 
 def _verify(
-    going: Mapping[int, Running],
+    going: Mapping[int, _Running],
     trees: Mapping[int, DraftTree],
     target: Reader,
     verifier: Verifier,
@@ -274,11 +274,11 @@ def decode(
             clocks = Clocks(text_key(seed, number, 1), pair.vocabulary)
             clocks.follow(prompt)
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
-            running.append(Running(list(prompt), tokens, Source(GeneratorChance(rng), clocks)))
+            running.append(_Running(list(prompt), tokens, Source(GeneratorChance(rng), clocks)))
         texts = len(running)
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         with (
-            enough_memory("the decoder", f"{texts} texts at once", fewer(texts, "fewer drafts or shorter texts")),
+            enough_memory("the decoder", f"{texts} texts at once", _fewer(texts, "fewer drafts or shorter texts")),
             _readers(pair, method, sampling, [one.text for one in running], kinds) as readers,
         ):
             for reader in readers:

@@ -16,7 +16,14 @@ from spectheory.drafting import Chain, Grown, Shape, StoppingRule
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.tree import ROOT, DraftTree, Floats, Source
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, arrivals, match_target_draw, verifier_of, without
+from spectheory.measure.decoders.verifiers import (
+    VERIFIERS,
+    Verifier,
+    _match_target_draw,
+    _verifier_of,
+    arrivals,
+    without,
+)
 from spectheory.ngrams import NgramDraft
 from spectheory.prediction.shape_calls import takes
 from spectheory.verification import CopiedFirst, LossyRule, RankRule, Rule
@@ -34,7 +41,7 @@ Levels: TypeAlias = list[dict[int, list[tuple[int, int]]]]
 """By depth, the parents of the nodes at that depth; for each parent, (rank, node) of its children."""
 
 
-def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+def _iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """Independent draws from the draft."""
     return [source.chance.categorical(pmf) for _ in range(count)]
 
@@ -50,10 +57,10 @@ def _without_replacement(pmf: Floats, count: int, tree: DraftTree, node: int, so
 def by_arrival(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """The first distinct tokens of the draft's race (R2)."""
     times = arrivals(source.clocks.at(tree, node), pmf)
-    return [token for token in first_of(times, count) if times[token] < np.inf]
+    return [token for token in _first_of(times, count) if times[token] < np.inf]
 
 
-def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+def _by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """The first arrivals of the draft's Poisson race, in which tokens arrive repeatedly (R1)."""
     first = arrivals(source.clocks.at(tree, node), pmf)
     come = []
@@ -64,12 +71,12 @@ def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int,
     return [token for _, token in sorted(come)[:count]]
 
 
-def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+def _most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
     """The draft's most probable tokens; ties go to the lowest index (R7)."""
-    return first_of(-pmf, count)
+    return _first_of(-pmf, count)
 
 
-def first_of(values: Floats, count: int) -> list[int]:
+def _first_of(values: Floats, count: int) -> list[int]:
     """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index."""
     if count == 1:
         return [int(values.argmin())]
@@ -81,11 +88,11 @@ def first_of(values: Floats, count: int) -> list[int]:
 
 
 CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
-    ("drawn", False): iid,
-    ("drawn", True): by_arrival_with_repeats,
+    ("drawn", False): _iid,
+    ("drawn", True): _by_arrival_with_repeats,
     ("distinct", False): _without_replacement,
     ("distinct", True): by_arrival,
-    ("chosen", False): most_probable,
+    ("chosen", False): _most_probable,
 }
 """How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
 
@@ -120,7 +127,7 @@ class _Growth:
     def add(self, node: int, pmf: Floats, count: int, *, least: float = 0.0) -> list[int]:
         """Add the `count` most probable tokens below a node, as far as their confidence is above `least`."""
         self.tree.pmfs[node], added = pmf, []
-        for rank, token in enumerate(first_of(-pmf, count), start=1):
+        for rank, token in enumerate(_first_of(-pmf, count), start=1):
             confidence = self.confidence[node] * float(pmf[token])
             if confidence <= least:
                 break
@@ -133,7 +140,7 @@ class _Growth:
         return sorted(nodes, key=lambda node: (-self.confidence[node], self.tree.depths[node], node))[:count]
 
 
-def grow_tree(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
+def _grow_tree(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
     """Draft the tree of :class:`~spectheory.drafting.Grown`, without what lies deeper than `room` or after an end.
 
     The whole tree is grown even there, since it depends only on the text before.
@@ -153,7 +160,7 @@ def grow_tree(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) ->
     tree.choose(sorted(fitting - {ROOT}))
 
 
-def draft_heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
+def _draft_heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
     """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens (the best-first
     tree).
 
@@ -177,7 +184,7 @@ def draft_heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]
     tree.choose(sorted(top))
 
 
-def draft_until_stop(
+def _draft_until_stop(
     tree: DraftTree,
     stop: StoppingRule,
     most: int,
@@ -263,7 +270,7 @@ class Method:
     shape: Shape | HeaviestTree | None = None
 
     def __post_init__(self) -> None:
-        if self.law is not None and verifier_of(self.law) is None:
+        if self.law is not None and _verifier_of(self.law) is None:
             raise SettingError(
                 f"rule {self.law.name!r} has no decoder",
                 limit=f"there are {names(VERIFIERS)}, lookup, n-gram drafts, {', '.join(OWN)}",
@@ -306,7 +313,7 @@ class Method:
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return (self.law and verifier_of(self.law)) or match_target_draw
+        return (self.law and _verifier_of(self.law)) or _match_target_draw
 
     @cached_property
     def law(self) -> Rule | None:
@@ -333,9 +340,9 @@ class Method:
         state of copied drafts.
         """
         if isinstance(self.shape, HeaviestTree):
-            yield from draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
+            yield from _draft_heaviest(tree, self.shape.nodes, min(self.shape.depth, room), ends)
         elif isinstance(self.shape, Grown):
-            yield from grow_tree(tree, self.shape, room, ends)
+            yield from _grow_tree(tree, self.shape, room, ends)
         elif self.shape is not None and self.law is not None:
             if self.copies:
                 _copy(tree, self.copies, np.asarray(text), copying, min(self.depth, room), ends)
@@ -345,7 +352,7 @@ class Method:
             candidates = CANDIDATES[law.drafts, law.by_arrival]
             if self.stop:
                 most = min(self.shape.depth, room)
-                yield from draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
+                yield from _draft_until_stop(tree, self.stop, most, candidates, source, ends, greedy=greedy)
                 return
             yield from _draft_shape(tree, self._levels, room, candidates, source, ends)
 

@@ -47,13 +47,13 @@ class PmfRows:
 
     def _pmfs(self, logits: Tensor) -> Floats:
         try:
-            return pmfs_of(logits, self._sampling)
+            return _pmfs_of(logits, self._sampling)
         except LogitsError as error:
             what = f"{self._who}: {error.what}"
             raise LogitsError(what, limit=error.limit, remedy=error.remedy, row=error.row) from error
 
 
-def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
+def _pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
     """Pmfs ``[rows, V]`` of logits, in float64 where the device has it."""
     logits = logits.to(widest(logits))
     if sampling.truncates:
@@ -130,7 +130,7 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     """
     kept = {"logits_to_keep": keep} if takes(model, "logits_to_keep") else {}
     batch, tokens = ids.shape
-    smaller = fewer(batch, f"chunk={max(tokens // 2, 1)} or fewer drafts")
+    smaller = _fewer(batch, f"chunk={max(tokens // 2, 1)} or fewer drafts")
     with enough_memory(repr(model.name), f"{batch} texts, {tokens} tokens each at once", smaller):
         wait_for(model.device)
         started = time.perf_counter()
@@ -140,7 +140,7 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     return output, time.perf_counter() - started
 
 
-def fewer(batch: int, smaller: str) -> str:
+def _fewer(batch: int, smaller: str) -> str:
     """What takes less memory: half the batch, or `smaller` for a single text."""
     return f"batch={batch // 2}" if batch > 1 else smaller
 
@@ -530,7 +530,7 @@ class HeadReader(Reader):
     def _timed(self) -> Iterator[None]:
         """Count the seconds within; running out of memory is an error with a remedy."""
         texts = len(self._text_states)
-        with enough_memory(repr(self.model.name), f"{texts} texts", fewer(texts, "a smaller chunk or fewer drafts")):
+        with enough_memory(repr(self.model.name), f"{texts} texts", _fewer(texts, "a smaller chunk or fewer drafts")):
             wait_for(self.model.device)
             started = time.perf_counter()
             with torch.inference_mode():

@@ -87,7 +87,7 @@ _CHILD, _REPEAT = 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B
 """Separate the keys of longer prefixes and of later arrivals from those of the clocks."""
 
 
-class Chance(Protocol):
+class _Chance(Protocol):
     """All random draws of drafters and verifiers; a test that explores both outcomes of each gets the exact law."""
 
     def categorical(self, weights: Floats) -> int:
@@ -166,5 +166,5 @@ def _longer(key: int, token: int) -> int:
 class Source:
     """The randomness of one text: chance for draws, clocks for races."""
 
-    chance: Chance
+    chance: _Chance
     clocks: Clocks

@@ -30,32 +30,32 @@ Verdict: TypeAlias = tuple[list[int], int]
 """Accepted nodes from the root down, and the token after them."""
 
 
-class Pmfs(Protocol):
+class _Pmfs(Protocol):
     """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.tree.ROOT` included."""
 
     def __getitem__(self, node: int) -> Floats:
         """The pmf after a node."""
 
 
-Verifier: TypeAlias = Callable[[DraftTree, Pmfs, Source], Verdict]
+Verifier: TypeAlias = Callable[[DraftTree, _Pmfs, Source], Verdict]
 
 
-def match_target_draw(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def _match_target_draw(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """A token is drawn from the target, independently of the drafts, which are accepted while equal to it (A4, R7)."""
     return _descend(tree, lambda node: source.chance.categorical(target[node]))
 
 
-def race(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def _race(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """The winner of the target's race is output; drafts are accepted while they equal it (A2, R1, R2; kobus2025)."""
-    return _descend(tree, lambda node: winner(source.clocks.at(tree, node), target[node]))
+    return _descend(tree, lambda node: _winner(source.clocks.at(tree, node), target[node]))
 
 
-def winner(clocks: Floats, pmf: Floats) -> int:
+def _winner(clocks: Floats, pmf: Floats) -> int:
     """The token whose clock, divided by its probability, rings first; ties go to the lowest index.
 
     Examples
     --------
-    >>> winner(np.array([1.0, 1.5]), np.array([0.3, 0.7]))
+    >>> _winner(np.array([1.0, 1.5]), np.array([0.3, 0.7]))
     1
     """
     return int(arrivals(clocks, pmf).argmin())
@@ -77,7 +77,7 @@ def _descend(tree: DraftTree, output: Callable[[int], int]) -> Verdict:
         path.append(child)
 
 
-def recursive_rejection(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
+def _recursive_rejection(tree: DraftTree, target: _Pmfs, source: Source, *, distinct: bool = False) -> Verdict:
     """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1).
 
     Of `distinct` candidates a rejected token leaves the draft (R3, chen2024sequoia).
@@ -130,7 +130,7 @@ def without(q: Floats, tokens: list[int]) -> Floats:
     return shorter / total if total > 0 else shorter
 
 
-def block_verification(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+def _block_verification(tree: DraftTree, target: _Pmfs, source: Source) -> Verdict:
     """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin succeeds is accepted."""
     chain, drafts = tree.nodes, tree.pmfs
     nodes, running, accepted, weight = [ROOT, *chain], 1.0, 0, 1.0
@@ -151,7 +151,7 @@ def block_verification(tree: DraftTree, target: Pmfs, source: Source) -> Verdict
     return chain[:accepted], source.chance.categorical(p)
 
 
-def by_masses(tree: DraftTree, target: Pmfs, source: Source, *, rule: LossyRule) -> Verdict:
+def _by_masses(tree: DraftTree, target: _Pmfs, source: Source, *, rule: LossyRule) -> Verdict:
     """The chain is judged position by position with the masses of a rule that changes the text (Y7)."""
     path: list[int] = []
     for node in tree.nodes:
@@ -167,34 +167,34 @@ def by_masses(tree: DraftTree, target: Pmfs, source: Source, *, rule: LossyRule)
     return path, source.chance.categorical(rule.masses(p, p).bonus)
 
 
-def _of_either(tree: DraftTree, target: Pmfs, source: Source, *, other: Verifier) -> tuple[list[int], int]:
+def _of_either(tree: DraftTree, target: _Pmfs, source: Source, *, other: Verifier) -> tuple[list[int], int]:
     """A hybrid's call: copied drafts match the target's draw, those of a model are verified by its rule (§10)."""
-    return (match_target_draw if tree.copied else other)(tree, target, source)
+    return (_match_target_draw if tree.copied else other)(tree, target, source)
 
 
 VERIFIERS: Mapping[Rule, Verifier] = {
-    TokenVerification(): recursive_rejection,
-    BlockVerification(): block_verification,
-    RaceVerification(): race,
-    PoissonRace(): race,
-    RecursiveRejection(): recursive_rejection,
-    RecursiveRejection(replacement=False): partial(recursive_rejection, distinct=True),
-    IndependentMatch(): match_target_draw,
-    ArgmaxDraft(): match_target_draw,
-    GreedyMatch(): match_target_draw,
-    TopKMatch(): match_target_draw,
-    GrownMatch(): match_target_draw,
+    TokenVerification(): _recursive_rejection,
+    BlockVerification(): _block_verification,
+    RaceVerification(): _race,
+    PoissonRace(): _race,
+    RecursiveRejection(): _recursive_rejection,
+    RecursiveRejection(replacement=False): partial(_recursive_rejection, distinct=True),
+    IndependentMatch(): _match_target_draw,
+    ArgmaxDraft(): _match_target_draw,
+    GreedyMatch(): _match_target_draw,
+    TopKMatch(): _match_target_draw,
+    GrownMatch(): _match_target_draw,
 }
 """What carries out each rule."""
 
 
-def verifier_of(rule: Rule) -> Verifier | None:
+def _verifier_of(rule: Rule) -> Verifier | None:
     """What carries out a rule; None if nothing does."""
     if isinstance(rule, CopiedMatch):
-        return match_target_draw if rule.copies else None
+        return _match_target_draw if rule.copies else None
     if isinstance(rule, CopiedFirst):
-        other = verifier_of(rule.other)
+        other = _verifier_of(rule.other)
         return other and partial(_of_either, other=other)
     if isinstance(rule, LossyRule):
-        return partial(by_masses, rule=rule)
+        return partial(_by_masses, rule=rule)
     return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

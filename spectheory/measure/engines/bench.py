@@ -23,7 +23,7 @@ from spectheory.measure.engines import Engine, Job, Models, Seats
 from spectheory.measure.engines.design import Point, timed_points
 from spectheory.measure.engines.load import Clock, Load, NotTogether, Streamed, together
 from spectheory.measure.engines.processes import Http
-from spectheory.measure.engines.server import Dialect, ServerEngine, dialect_of, token_ids
+from spectheory.measure.engines.server import Dialect, ServerEngine, _dialect_of, token_ids
 from spectheory.measure.model_files import fingerprint_of
 from spectheory.store import Contents, Store
 from spectheory.trace.counters import Counters
@@ -191,7 +191,7 @@ def _lacking(engine: Engine, asked: Bench, runs: Sequence[TimedRun]) -> dict[int
     if not isinstance(engine, ServerEngine):
         return {}
     timed = {run.k for run in runs}
-    dialect, _ = dialect_of(engine.http.get("/v1/models"))
+    dialect, _ = _dialect_of(engine.http.get("/v1/models"))
     others = asked.ks or (() if timed - {0} else (DEFAULT_KS[-1],))
     return {k: dialect.drafting.format(k=k) if k else "no speculation" for k in (0, *others) if k not in timed}
 
@@ -218,7 +218,7 @@ class _Timer:
     @classmethod
     def of(cls, http: Http, asked: Bench, clock: Clock) -> _Timer:
         """Read the text's ids, and let the server run as many requests as it will."""
-        dialect, model = dialect_of(http.get("/v1/models"))
+        dialect, model = _dialect_of(http.get("/v1/models"))
         ids = token_ids(http.post("/tokenize", {"model": model, dialect.text: asked.text}).get("tokens") or ())
         if not ids:
             raise EngineError(

@@ -105,7 +105,7 @@ OPENAI = Dialect("server", "/v1/completions", _openai_body, _openai_reply)
 """How a server is asked that is no known engine."""
 
 
-def dialect_of(models: str | None) -> tuple[Dialect, str]:
+def _dialect_of(models: str | None) -> tuple[Dialect, str]:
     """The dialect and the model's name by the text of ``/v1/models``."""
     known: dict[str, Dialect] = {each.owner: each for each in of_engines("running", "DIALECT")}
     try:
@@ -189,7 +189,7 @@ class ServerEngine(Engine):
 
     def version(self) -> str:
         """What the server says of itself, with the dialect that it is asked in."""
-        dialect, _ = dialect_of(self.http.get("/v1/models"))
+        dialect, _ = _dialect_of(self.http.get("/v1/models"))
         for path, name in (("/version", "version"), ("/props", "build_info")):
             with suppress(*FOREIGN):
                 return f"{dialect.engine} {json.loads(self.http.get(path) or '')[name]}".strip()
@@ -205,13 +205,13 @@ class ServerEngine(Engine):
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """The model's name as the server has it."""
-        dialect, model = dialect_of(self.http.get("/v1/models"))
+        dialect, model = _dialect_of(self.http.get("/v1/models"))
         return {"dialect": dialect.engine, "model": model.rpartition("/")[2]}
 
 
 def send_prompts(http: Http, job: Job) -> Iterator[Request]:
     """The requests of a job, one after another; each with its calls where the job speculates."""
-    dialect, model = dialect_of(http.get("/v1/models"))
+    dialect, model = _dialect_of(http.get("/v1/models"))
     before = _scraped(http) if job.k else None
     for name, prompt in job.prompts:
         began = time.perf_counter()

@@ -33,12 +33,12 @@ class CorrectedHead(DFlash):
         """Probability ``[s]`` of being accepted that the head gives its drafts, by outputs and tokens as above."""
         return None
 
-    def reading(self) -> CorrectedReading:
+    def reading(self) -> _CorrectedReading:
         """Start reading a text."""
-        return CorrectedReading(self)
+        return _CorrectedReading(self)
 
 
-class CorrectedReading(BlockReading, AutoregressiveReading):
+class _CorrectedReading(BlockReading, AutoregressiveReading):
     """Blocks of the places that were asked for last; below each its drafted nodes.
 
     A *cell* is a place or, behind all places, a drafted node. It has a block, a number of drafts before, and the memory

@@ -20,7 +20,7 @@ from spectheory.measure.heads.formats import (
     HeadFiles,
     Names,
     Raw,
-    architectures,
+    _architectures,
     dflash_files,
     projector_of,
 )
@@ -142,6 +142,6 @@ DSPARK = Format(
     "DSpark",
     "DeepSpec, SpecForge, ModelOpt",
     "an architecture with `DSpark` and a Markov or confidence head, or `dflash_config.projector_type` of `dspark`",
-    lambda raw, names: "dspark" in architectures(raw) or projector_of(raw) == "dspark",
+    lambda raw, names: "dspark" in _architectures(raw) or projector_of(raw) == "dspark",
     _files,
 )

@@ -55,7 +55,7 @@ class Format:
     read: Callable[[Raw, Names, str], HeadFiles]
 
 
-def architectures(raw: Raw) -> str:
+def _architectures(raw: Raw) -> str:
     """The architectures that a config.json names, in small letters."""
     listed = raw.get("architectures")
     return " ".join(map(str, listed)).lower() if isinstance(listed, list) else ""
@@ -218,7 +218,7 @@ def _eagle3(raw: Raw, names: Names, name: str) -> HeadFiles:
         f"eagle_config of the head {name!r} counts outputs of layers: hidden states {counted} are read, as in training "
         "and in SGLang; vLLM adds no one to these ids"
     )
-    parallel = "mask_hidden" in names or "peagle" in architectures(raw)
+    parallel = "mask_hidden" in names or "peagle" in _architectures(raw)
     mask = {"mask_token_id": _mask_of(raw, name)} if parallel else {}
     switches = ("norm_before_residual", "norm_before_fc", "fc_norm")
     return as_speculators(
@@ -263,13 +263,13 @@ def _eagle1(raw: Raw, names: Names, name: str) -> HeadFiles:
 
 
 def _is_eagle3(raw: Raw, names: Names) -> bool:
-    named = any(part in architectures(raw) for part in ("eagle3", "peagle"))
+    named = any(part in _architectures(raw) for part in ("eagle3", "peagle"))
     return named or any(name.endswith((".hidden_norm.weight", "mask_hidden")) for name in names)
 
 
 def _is_eagle1(raw: Raw, names: Names) -> bool:
     first = any(name.startswith("layers.0.self_attn.") for name in names)
-    return "eagle" in architectures(raw) or ("fc.weight" in names and first and "norm.weight" not in names)
+    return "eagle" in _architectures(raw) or ("fc.weight" in names and first and "norm.weight" not in names)
 
 
 EAGLE3 = Format(
@@ -368,7 +368,7 @@ def _windows(raw: Raw, said: Raw, name: str) -> tuple[Raw, dict[str, bool]]:
 
 def _dflash(raw: Raw, names: Names, name: str) -> HeadFiles:
     """DeepSpec trains DFlash as its DSpark without a Markov head: the anchor's slot drafts."""
-    return dflash_files("dflash", raw, names, name, from_anchor="dspark" in architectures(raw))
+    return dflash_files("dflash", raw, names, name, from_anchor="dspark" in _architectures(raw))
 
 
 def projector_of(raw: Raw) -> Any:
@@ -380,7 +380,7 @@ def projector_of(raw: Raw) -> Any:
 def _is_dflash(raw: Raw, names: Names) -> bool:
     said, projector = raw.get("dflash_config"), projector_of(raw)
     more = any(_is_set(raw.get(field)) for field in ("markov_rank", "enable_confidence_head"))
-    named = "dflash" in architectures(raw) or isinstance(said, Mapping) or "qwen3dspark" in architectures(raw)
+    named = "dflash" in _architectures(raw) or isinstance(said, Mapping) or "qwen3dspark" in _architectures(raw)
     return named and not more and projector in (None, "dflash")
 
 
@@ -404,7 +404,7 @@ _WEIGHTS = ("fc.", "midlayer.", "d2t", "t2d", "markov_head.", "confidence_head."
 """How weights begin that heads have and models do not."""
 
 
-def sign_of_head(raw: Raw, names: Names) -> str | None:
+def _sign_of_head(raw: Raw, names: Names) -> str | None:
     """What shows that a folder holds a head, whatever its format; None for a model."""
     listed = raw.get("architectures")
     every = [str(each) for each in listed] if isinstance(listed, list) else []

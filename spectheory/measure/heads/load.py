@@ -20,9 +20,9 @@ from spectheory.measure.heads.domino import DOMINO, Domino
 from spectheory.measure.heads.dspark import DSPARK, DSpark
 from spectheory.measure.heads.eagle import Eagle
 from spectheory.measure.heads.eagle3 import Eagle3, PEagle
-from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, sign_of_head
+from spectheory.measure.heads.formats import DFLASH, EAGLE1, EAGLE3, SPECULATORS, Format, HeadFiles, _sign_of_head
 from spectheory.measure.heads.mtp import Mtp
-from spectheory.measure.heads.native import native_files
+from spectheory.measure.heads.native import _native_files
 from spectheory.measure.model_files import (
     check_counts,
     check_folder,
@@ -120,9 +120,9 @@ def head_files(source: str | Path, revision: str | None = None, *, native: bool 
     """
     raw, names, name = _raw(source, revision), weight_map(source, revision), _name_of(source)
     if native:
-        return native_files(raw, names, name)
+        return _native_files(raw, names, name)
     form = next((form for form in FORMATS if form.fits(raw, names)), None)
-    if form is None and (sign := sign_of_head(raw, names)):
+    if form is None and (sign := _sign_of_head(raw, names)):
         raise ModelError(
             f"{name!r} is a head ({sign}) in a format that is not read",
             limit=f"there are {'; '.join(form.title for form in FORMATS)}",

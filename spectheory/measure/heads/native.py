@@ -74,7 +74,7 @@ def native_source(target: Source, draft: Source) -> Source | None:
     return target if name == NATIVE else None
 
 
-def native_files(raw: Raw, names: Names, name: str) -> HeadFiles:
+def _native_files(raw: Raw, names: Names, name: str) -> HeadFiles:
     """The MTP modules of a model with these weights."""
     said = raw.get("text_config")
     text: Raw = said if isinstance(said, Mapping) else raw

@@ -295,7 +295,7 @@ _VERDICTS = {"control": "per_position", "control_of_stopping": "fixed"}
 """Verdicts on wrong readings."""
 
 
-def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
+def _answer_at(evidence: Evidence) -> list[dict[str, Any]]:
     """A record for each setting: tokens per call counted, expected and predicted, and the speed-up."""
     return [_record(evidence, setting) for setting in evidence.settings]
 

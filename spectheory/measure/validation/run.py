@@ -36,9 +36,9 @@ from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import Progress, measure
 from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation.answer import Evidence, answer, answer_at
+from spectheory.measure.validation.answer import Evidence, _answer_at, answer
 from spectheory.measure.validation.runs import Round, Run, expected_calls
-from spectheory.measure.validation.settings import PLAINLY, HeadLimits, Setting, settings_for
+from spectheory.measure.validation.settings import PLAINLY, Setting, _HeadLimits, _settings_for
 from spectheory.prediction.ngrams import ngram_of, with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.reports.validation import JUDGE, STRINGS
@@ -322,7 +322,7 @@ class Validation:
     shapes: tuple[Shape, ...]
     temperatures: tuple[float, ...]
     how: MeasureSettings
-    head: HeadLimits | None = None
+    head: _HeadLimits | None = None
 
     def __post_init__(self) -> None:
         if not self.shapes or not self.temperatures:
@@ -353,7 +353,7 @@ class Validation:
                 limit="its texts may have tokens that these cut, whose calls are not known",
                 remedy="leave the filters out, or ask `spectheory predict` about it",
             )
-        return settings_for(self.rules, self.shapes, temperature, self.head)
+        return _settings_for(self.rules, self.shapes, temperature, self.head)
 
     def at(self, temperature: float) -> MeasureSettings:
         """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
@@ -363,7 +363,7 @@ class Validation:
 
     def with_draft(self, draft: Model) -> Validation:
         """The same of this draft: a head is measured as deep as its shapes are."""
-        head = HeadLimits.of(draft)
+        head = _HeadLimits.of(draft)
         if head is None and draft.common is None and STRINGS in self.rules:
             raise SettingError(
                 f"{STRINGS} is asked for with the draft {draft.name!r}",
@@ -432,7 +432,7 @@ def validate(
             trace = _with_copied(pair, prompts, settings, how, trace)
             _write_logs(pair, prompts, settings, how, rounds, out / f"calls-{at}")
             names = tuple(prompt.id for prompt in prompts)
-            records[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
+            records[temperature] = _answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     asked = dataclasses.asdict(question.how)
     del asked["sampling"]["temperature"]  # there are several
     asked["ngrams"] = list(asked["ngrams"])

@@ -34,7 +34,7 @@ _EXPENSIVE = ("race_rank", "distinct_rank")
 
 
 @dataclass(frozen=True)
-class ExpectedCalls(CallLaw):
+class _ExpectedCalls(CallLaw):
     """Calls of one text, given the text, with what wrong readings expect of it.
 
     `per_position` is the control of a draft head: what its first draft at each position would give if the pmfs did not
@@ -43,8 +43,8 @@ class ExpectedCalls(CallLaw):
     :mod:`~spectheory.prediction.drafted_lengths`, certain upper bound.
     """
 
-    per_position: ExpectedCalls | None = None
-    fixed: ExpectedCalls | None = None
+    per_position: _ExpectedCalls | None = None
+    fixed: _ExpectedCalls | None = None
     drafted: tuple[float, float, float, float] | None = None
 
 
@@ -60,7 +60,7 @@ def expected_calls(
     chunk: int = 256,
     name: str = "",
     tokens: int | None = None,
-) -> ExpectedCalls:
+) -> _ExpectedCalls:
     """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws.
 
     A call drafts nothing at or past the last of `tokens` (those of the text), nor after the text's end.
@@ -68,7 +68,7 @@ def expected_calls(
     if isinstance(rule, LossyRule):  # the law given its own text (Y7)
         plain = Sampling() if rule.greedy else sampling
         columns = teacher_forced(pair, prompt_ids, text, plain, chunk=chunk, race=False, sampled=True, name=name)
-        return ExpectedCalls.of([rule.path_survival(columns, shape.depth, ended=len(text) < (tokens or len(text)))])
+        return _ExpectedCalls.of([rule.path_survival(columns, shape.depth, ended=len(text) < (tokens or len(text)))])
     expensive = isinstance(rule, RankRule) and not shape.is_chain and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None
@@ -103,7 +103,7 @@ def expected_calls(
                 controls.append(survival_of(rule, shape, firsts)[0])
         if shape.stop:
             fixed.append(survival_of(rule, Chain(shape.depth), columns)[0])
-    expected = replace(ExpectedCalls.of(readings), per_position=ExpectedCalls.of(controls) if controls else None)
+    expected = replace(_ExpectedCalls.of(readings), per_position=_ExpectedCalls.of(controls) if controls else None)
     if not shape.stop:
         return expected
     tokens = tokens or len(text)
@@ -111,7 +111,7 @@ def expected_calls(
     trace = Trace(dict(columns), (info,), {"settings": {"tokens": tokens}})
     _, drafts = lengths_of_calls(Drafted(trace, rule, shape.depth), shape.stop, columns)
     low, going, stopping, high = (float(x.sum()) for x in (drafts.low, drafts.going, drafts.stopping, drafts.high))
-    return replace(expected, fixed=ExpectedCalls.of(fixed), drafted=(low, going, stopping, high))
+    return replace(expected, fixed=_ExpectedCalls.of(fixed), drafted=(low, going, stopping, high))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Run:
     count: int
     seconds: float
     calls: tuple[Call, ...] = ()
-    expected: ExpectedCalls | None = None
+    expected: _ExpectedCalls | None = None
     remarks: tuple[str, ...] = ()
     drafted: int = 0
 

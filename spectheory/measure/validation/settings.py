@@ -22,7 +22,7 @@ from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RUL
 
 
 @dataclass(frozen=True)
-class HeadLimits:
+class _HeadLimits:
     """A draft head by name, and the most drafts of a call (None: no limit)."""
 
     name: str
@@ -30,7 +30,7 @@ class HeadLimits:
     parallel: bool
 
     @classmethod
-    def of(cls, draft: Model) -> HeadLimits | None:
+    def of(cls, draft: Model) -> _HeadLimits | None:
         """The limits of a draft; None if it is no head."""
         head = draft.head
         return None if head is None else cls(draft.name, head.deepest, head.parallel)
@@ -172,8 +172,8 @@ PLAINLY = Setting(PLAIN)
 """Our plain decoder."""
 
 
-def settings_for(
-    rules: Sequence[str], shapes: Sequence[Shape], temperature: float, head: HeadLimits | None = None
+def _settings_for(
+    rules: Sequence[str], shapes: Sequence[Shape], temperature: float, head: _HeadLimits | None = None
 ) -> list[Setting]:
     """Every rule (by default the usual ones) with every shape it takes; one that goes with none is refused."""
     for rule in rules:
@@ -196,7 +196,7 @@ def settings_for(
     return [_setting(*pair, head) for pair in fitting]
 
 
-def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
+def _usual(shape: Shape, head: _HeadLimits | None) -> tuple[str, ...]:
     """Rules that are tried with a shape where none is named."""
     if not shape.fixed:
         return (GrownMatch.name,)
@@ -207,11 +207,11 @@ def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
     return usual if head is None else head.usual(usual, shape)
 
 
-def _setting(rule: str, shape: Shape, head: HeadLimits | None) -> Setting:
+def _setting(rule: str, shape: Shape, head: _HeadLimits | None) -> Setting:
     return Setting(rule, shape, judged=rule in JUDGES, parallel=head is not None and head.parallel)
 
 
-def _refusal(rule: str, shape: Shape, head: HeadLimits | None) -> SettingError | None:
+def _refusal(rule: str, shape: Shape, head: _HeadLimits | None) -> SettingError | None:
     """Why a rule does not go with a shape."""
     try:
         _setting(rule, shape, head)

@@ -196,7 +196,7 @@ def _content_ids(entry: Json) -> tuple[int, ...]:
     return tuple(ids) if ids and all(type(token) is int for token in ids) else ()
 
 
-def settings_of(entry: Json) -> dict[str, Any]:
+def _settings_of(entry: Json) -> dict[str, Any]:
     """How the text was sampled, as far as the entry says; a filter that keeps all tokens is left out."""
     if isinstance(at(entry, "generation_settings.samplers"), list):
         return _llama_settings(entry["generation_settings"])
@@ -225,7 +225,7 @@ def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: No
 
     `k` gives the longest chain that an entry speaks of; without it, the longest one that was counted is taken.
     """
-    contents = read_each(path, name, lambda entry: (read(entry), settings_of(entry), _chain(k(entry))))
+    contents = read_each(path, name, lambda entry: (read(entry), _settings_of(entry), _chain(k(entry))))
     settings = [each for requests, each, _ in contents.values() if requests]
     if not settings:
         raise TextError(

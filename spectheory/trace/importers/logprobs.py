@@ -23,12 +23,12 @@ from spectheory.trace.importers.answers import (
     MOST_BYTES,
     OUTPUT,
     Json,
+    _settings_of,
     at,
     distinct,
     ids_at,
     name_of,
     read_each,
-    settings_of,
 )
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.record import Trace
@@ -112,7 +112,7 @@ def text_fields(entry: Json) -> dict[str, Any]:
     """The fields of a text that the entry says itself."""
     fields: dict[str, Any] = {"id": name_of(entry), "ended": at(entry, *FINISH) in ENDED}
     fields |= {name: at(entry, name) for name in ("vocabulary", "error") if at(entry, name) is not None}
-    settings = settings_of(entry)
+    settings = _settings_of(entry)
     return {**fields, "sampling": settings or None, "processed": entry.get("processed") is True}
 
 
