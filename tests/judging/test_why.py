@@ -22,7 +22,7 @@ from spectheory.judging.difference import FALSE_ALARM
 from spectheory.judging.slow.case import LEAST
 from spectheory.judging.slow.why import REASONS
 from spectheory.trace.counters import Counters
-from spectheory.trace.timed import TimedRun, timed_runs
+from spectheory.trace.timed import NO_PREFILL, TimedRun, timed_runs
 from tests.made_up import each
 from tests.toy_server import affine, served
 
@@ -216,6 +216,37 @@ def test_lengths_of_requests_separate_their_prompts() -> None:
     assert answer.case.speedup.best == pytest.approx(2.5, rel=1e-3)
     assert answer.case.whole is not None
     assert answer.case.whole.best == whole
+
+
+def test_drafting_is_a_share_of_the_call_without_prompts() -> None:
+    """A log's own times are of calls: 40% of a call, whatever the prompts of whole requests take."""
+    asked = on_card(SMALL, 1, 1024)
+    counts = counted(seconds=10.0, draft_seconds=4.0)
+    case = why(counts, speedup=1.2, cost=asked["cost"], requests=(30_000, 200)).case
+    assert case.speedup.best > 1.25
+    assert case.drafting is not None
+    assert case.drafting.best == pytest.approx(0.4 * TOKENS / case.speedup.best)
+
+
+def test_times_without_prompts_blame_none() -> None:
+    """Steps of `spectheory bench` have no prompts in them; the same numbers with prompts in them have a cause."""
+    runs = timed(FAST, loads=((1, 100), (16, 100)), prefill=0.05, spread=30)
+    alone = [replace(run, note=NO_PREFILL, seconds=None) for run in runs]
+    answer = why(runs=alone, batch=16)
+    assert answer.case.pair is not None
+    assert answer.case.pair.alone(answer.case.beside) == (answer.case.pair.step, answer.case.pair.call)
+    assert "prefill" not in {found.cause for found in answer.causes}
+    assert "prefill" in {found.cause for found in why(runs=runs, batch=16).causes}
+
+
+def test_experts_of_several_sequences_are_an_estimate() -> None:
+    """Sequences that use some experts more often read fewer in a plain step: the ratio may be above the end."""
+    found = [
+        why(tokens_per_call=2.94, k=K, speedup=1.1, target=WITH_EXPERTS, batch=batch).causes[0] for batch in (1, 2)
+    ]
+    assert [each.cause for each in found] == ["experts", "experts"]
+    assert [each.steps.kind for each in found if each.steps] == ["bound", "estimate"]
+    assert ["an upper bound" in each.sentence for each in found] == [True, False]
 
 
 def test_published_runs_are_read_as_they_were() -> None:

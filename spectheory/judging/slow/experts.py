@@ -15,12 +15,13 @@ def _look(case: Case) -> Found | None:
     explained = min(more.high, case.call.best - 1)
     if not case.matters(Interval.estimate(explained)):
         return None
+    sure = "an upper bound" if more.kind == "bound" else "an estimate of the most: sequences use all experts equally"
     said = (
         f"the target has experts: {case.k + 1 if case.k else 1} tokens of each sequence read up to {1 + more.high:.2f} "
-        "times the weights of a plain step (an upper bound, as neighbouring tokens share experts)"
+        f"times the weights of a plain step ({sure}, as neighbouring tokens share experts)"
     )
-    steps = Interval(0.0, more.high, more.high, "bound")
-    return Found(EXPERTS.name, said, steps, case.without(Interval(0.0, explained, explained, "bound")))
+    steps, within = (Interval(0.0, high, high, more.kind) for high in (more.high, explained))
+    return Found(EXPERTS.name, said, steps, case.without(within))
 
 
 def more_experts(target: ModelShape | None, k: int | None, batch: int) -> Interval | None:

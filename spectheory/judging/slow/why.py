@@ -129,7 +129,7 @@ def why(
         plain_step=plain_step or case.plain_step,
         batch=batch or case.batch,
     )
-    case = _of_requests(_explained(case, cost), requests)
+    case = _explained(_of_requests(replace(case, cost=cost if isinstance(cost, Roofline) else None), requests), cost)
     found = [each for reason in REASONS if (each := reason.look(case))]
     found.sort(key=lambda each: (not each.of_data, 0.0 if each.of_data else -each.effect(case.speedup)))
     alone = case.rate is not None and tokens_per_call is None and case.k is not None
@@ -292,7 +292,7 @@ def _explained(case: Case, cost: CostModel | None) -> Case:
         drafting = drafting or Interval.exact(cost.c * (case.k or 0))
     if verify is None and (more := more_experts(case.target, case.k, case.batch)):
         verify = more + 1.0
-    return replace(case, verify=verify, drafting=drafting, cost=cost if isinstance(cost, Roofline) else None)
+    return replace(case, verify=verify, drafting=drafting)
 
 
 def _around(values: Sequence[float]) -> Interval:
