@@ -273,6 +273,11 @@ def test_an_unexplained_rest_is_no_cause_and_is_said() -> None:
     said = headline(why(speedup=1.05, acceptance=0.85, k=3))
     assert "The rest is unknown" in said
     assert "takes a tenth" in headline(why(**CONTROLS[0]))
+    prompts = why(runs=timed(FAST, loads=((1, 100),), prefill=0.2))
+    assert prompts.case.whole is not None
+    said = f"{prompts.case.whole.short()}x would be {prompts.case.speedup.short()}x"
+    assert said in headline(prompts), "whole requests are what would be faster"
+    assert prompts.causes[0].effect(prompts.case.speedup) > 0
     assert "Acceptance is as expected" in headline(why(**CONTROLS[0]))
     assert LEAST == 1.1, "the sentence says a tenth"
 
