@@ -15,8 +15,9 @@ import pytest
 from scipy.stats import binom
 
 from spectheory.cli import main
-from spectheory.cost import ACCELERATORS, ConstantRatio, ModelShape, Roofline
+from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, ModelShape, Roofline
 from spectheory.errors import SettingError
+from spectheory.intervals import Interval
 from spectheory.judging import Why, why
 from spectheory.judging.difference import FALSE_ALARM
 from spectheory.judging.slow.case import LEAST
@@ -237,6 +238,23 @@ def test_times_without_prompts_blame_none() -> None:
     assert answer.case.pair.alone(answer.case.beside) == (answer.case.pair.step, answer.case.pair.call)
     assert "prefill" not in {found.cause for found in answer.causes}
     assert "prefill" in {found.cause for found in why(runs=runs, batch=16).causes}
+
+
+def test_a_roofline_is_at_the_load_of_the_run() -> None:
+    """Runs that take what reading and computing do, at 256 requests: nothing else is to blame, at whatever batch the
+    roofline was made.
+    """
+    times = {k: seconds(LARGE, k + 1, 256, 300) for k in (0, K)}
+    shares = {0: {}, K: {"tokens_per_call": TOKENS, "calls": 30_000, "survival": SURVIVAL}}
+    runs = [TimedRun("vllm", 256, 300.0, k, times[k], note=NO_PREFILL, **shares[k]) for k in times]
+    for batch in (1, 256):
+        answer = why(runs=runs, cost=Roofline(LARGE, None, CARD, 1024, batch))
+        assert [found.cause for found in answer.causes] == ["compute bound"]
+        assert answer.shares[-1].steps.best == pytest.approx(0, abs=2e-4), "norms are read, and not multiplied by"
+    assert why(tokens_per_call=2.94, speedup=1.2, k=K, batch=8, cost=Roofline(LARGE, None, CARD, 300)).case.batch == 8
+    table = LatencyTable({m: Interval.exact(1.0) for m in (1, 4)}, {m: Interval.exact(0.1) for m in (1, 2)}, context=64)
+    with pytest.raises(SettingError, match="at concurrency 256"):
+        why(runs=runs, cost=table)
 
 
 def test_experts_of_several_sequences_are_an_estimate() -> None:
