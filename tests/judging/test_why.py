@@ -240,6 +240,19 @@ def test_times_without_prompts_blame_none() -> None:
     assert "prefill" in {found.cause for found in why(runs=runs, batch=16).causes}
 
 
+def test_calls_are_compared_without_prompts_at_every_concurrency() -> None:
+    """Calls of 1.5 and 2.4 plain steps at 4 and 16 requests, beside which prompts of 50 ms are read."""
+    load = {"output_tokens": 51.0, "prompt_tokens": 100.0, "ttft": 0.05}
+    step, tokens = 0.01, {0: None, 1: 1.8, K: TOKENS}
+    runs = []
+    for batch, k, ratio in ((1, 0, 1), (1, 1, 1.1), (4, 0, 1), (4, K, 1.5), (16, 0, 1), (16, K, 2.4)):
+        prompts = 0.05 * (batch - 1) / 50 * (tokens[k] or 1.0)
+        runs.append(TimedRun("vllm", batch, 126.0, k, step * ratio + prompts, tokens[k], **load))
+    found = {each.cause: each for each in why(runs=runs, batch=16).causes}["compute bound"]
+    assert found.steps is not None
+    assert found.steps.best == pytest.approx(2.4 - 1.5)
+
+
 def test_a_roofline_is_at_the_load_of_the_run() -> None:
     """Runs that take what reading and computing do, at 256 requests: nothing else is to blame, at whatever batch the
     roofline was made.
