@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from spectheory.cli import main
-from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, ModelShape, Roofline
+from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, ModelShape, Roofline, Routing
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.judging import Why, why
@@ -238,6 +238,20 @@ def test_times_without_prompts_blame_none() -> None:
     assert answer.case.pair.alone(answer.case.beside) == (answer.case.pair.step, answer.case.pair.call)
     assert "prefill" not in {found.cause for found in answer.causes}
     assert "prefill" in {found.cause for found in why(runs=runs, batch=16).causes}
+
+
+def test_a_routing_log_says_what_verifying_reads() -> None:
+    """Tokens that all route alike read no more experts, so experts explain nothing; by bounds they might."""
+    asked: dict[str, Any] = {"tokens_per_call": 2.94, "k": K, "speedup": 1.1, "target": WITH_EXPERTS}
+    alike = Routing([np.tile(np.arange(4), (8, 16, 1))], experts=64)
+    spread = Routing([np.arange(32 * 4).reshape(32, 1, 4) % 64 + np.zeros((1, 16, 1), int)], experts=64)
+    by_log = [why(**asked, cost=Roofline(WITH_EXPERTS, None, CARD, 64, routing=log)) for log in (alike, spread)]
+    assert "experts" not in {each.cause for each in by_log[0].causes}
+    found = by_log[1].causes[0]
+    plain, call = (WITH_EXPERTS.read_bytes + 16 * 3 * 2048 * 1024 * 2 * count for count in (4, 16))
+    assert f"read {call / plain:.2f} times the weights of a plain step (by the routing log)" in found.sentence
+    assert found.steps is not None
+    assert found.steps.kind == "exact"
 
 
 def test_calls_are_compared_without_prompts_at_every_concurrency() -> None:
