@@ -28,8 +28,20 @@ _ALWAYS_SHARED = frozenset({"llama4_text", "hunyuan_v1_moe"})
 """Types with one shared expert as wide as the others, which no field says."""
 _GLOBAL_HEADS = frozenset({"gemma4_text", "gemma4_unified_text"})
 """Types whose layers of full attention have heads of their own size."""
-_FULL_EVERY = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "llama4_text": 4, "gemma3_text": 6, "gemma4_text": 6}
+_FULL_EVERY = {"gemma2": 2, "gpt_oss": 2, "vaultgemma": 2, "afmoe": 4, "cohere2": 4, "llama4_text": 4, "olmo3": 4}
+_FULL_EVERY |= {"gemma3_text": 6, "gemma4_text": 6, "gemma4_unified_text": 6}
 """Every so many layers one attends to the whole context, where the config names no layers."""
+_FULL_FIRST = {"modernbert-decoder": 3, "cwm": 4, "granite_swa": 4, "granitemoe_swa": 4}
+"""The same, where the first layer is one of these."""
+_SLIDE_IF_ASKED = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"})
+"""Types that have a window only with ``use_sliding_window``."""
+_FULL_BELOW = {"qwen2": 28, "qwen3": 28, "dots1": 62}
+"""The first layers attend to the whole context: so many, or ``max_window_layers``."""
+_LISTED = frozenset(
+    {"beam", "dots3_note_text", "flint", "kolibri1", "laguna", "lfm3", "mellum"}
+    | {"mimo_v2_flash", "qwen2_moe", "smollm3"}
+)
+"""Types of which the list of layers alone says which have a window."""
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention", "indexed_attention", "attention")
 _FOUR_NORMS = frozenset({"gemma2", "gemma3_text", "glm4", "olmo_hybrid", "afmoe"})
 """Types with a norm after each part besides the one before it."""
@@ -160,14 +172,28 @@ def _mixer_kinds(config: Config, count: int) -> list[str]:
         return ["linear_attention" if (i + 1) % every else "full_attention" for i in range(count)]
     if pattern := config.where("hybrid_layer_pattern"):
         return ["sliding_attention" if each else "full_attention" for each in pattern][:count]
-    slides = config.get("sliding_window") and config.get("use_sliding_window") is not False
-    chunks = config.get("attention_chunk_size")
-    if not (slides or chunks):
-        return ["full_attention"] * count
+    return [_window_kind(config, i) for i in range(count)]
+
+
+def _window_kind(config: Config, layer: int) -> str:
+    """Whether a layer attends to a window, by rules of the type: the config lists no layers."""
+    asked = config.get("use_sliding_window", config.kind not in _SLIDE_IF_ASKED)
+    slides = asked and config.get("sliding_window")
+    if not (slides or config.get("attention_chunk_size")):
+        return "full_attention"
+    if slides and config.kind in _LISTED:
+        raise SettingError(
+            f"the config of a {config.kind} has a sliding window and no layer_types",
+            limit="layers with a window differ by model",
+            remedy="add layer_types, as transformers saves them",
+        )
     said = config.get("sliding_window_pattern", _FULL_EVERY.get(config.kind))
     apart = said if type(said) is int and said > 0 else None
-    kind = "sliding_attention" if slides else "chunked_attention"
-    return ["full_attention" if apart and (i + 1) % apart == 0 else kind for i in range(count)]
+    full = apart is not None and (layer + 1) % apart == 0
+    full |= layer % _FULL_FIRST.get(config.kind, layer + 1) == 0 and config.kind in _FULL_FIRST
+    if config.kind in _FULL_BELOW:
+        full |= layer < config.size("max_window_layers", _FULL_BELOW[config.kind])
+    return "full_attention" if full else "sliding_attention" if slides else "chunked_attention"
 
 
 def _sparse(config: Config, count: int) -> list[bool]:

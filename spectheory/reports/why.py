@@ -48,7 +48,8 @@ def _lines(answer: Why) -> Iterator[str]:
         yield _EXPECTED
     if answer.causes:
         first = answer.causes[0]
-        gain = f", {case.speedup.short()}x would be {first.without.short()}x" if first.without else ""
+        now = first.before or case.speedup
+        gain = f", {now.short()}x would be {first.without.short()}x" if first.without else ""
         yield f"{'Without' if gain else 'First,'} {first.cause}{gain}"
     elif case.drafting is None and case.matters(case.rest):
         yield "The rest is unknown: --c, --latency or --hardware explain drafting and verifying"

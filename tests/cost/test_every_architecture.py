@@ -146,6 +146,48 @@ def test_what_is_refused_is_known_to_transformers() -> None:
     assert set(TYPES) - set(KINDS) <= {"dbrx", "mllama_text_model", "gemma3n"}
 
 
+def windows(kind: str) -> set[str]:
+    """How a ``config.json`` of an older release is read: a window, and no ``layer_types``, which transformers makes."""
+    found = set()
+    for asked in ({}, {"use_sliding_window": True, "sliding_window": 64, "max_window_layers": 3}):
+        if kind == "iquestcoder":  # refuses a window
+            continue
+        config = AutoConfig.for_model(kind, **CHANGED.get(kind, {}), **asked).to_dict()
+        if "sliding_attention" not in (config.get("layer_types") or ()):
+            continue
+        listed = ModelShape.from_config(config)
+        without = {name: value for name, value in config.items() if name != "layer_types"}
+        try:
+            found.add("same" if ModelShape.from_config(without) == listed else "another")
+        except SettingError as error:
+            found.add("refused" if "no layer_types" in str(error) else str(error))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "qwen2", "cwm", "dots1", "qwen2_moe"])
+def test_windows_are_those_of_transformers_where_a_config_lists_no_layers(kind: str) -> None:
+    assert windows(kind) == {"refused" if kind == "qwen2_moe" else "same"}
+
+
+@pytest.mark.evidence
+def test_windows_of_every_architecture() -> None:
+    found = {kind: windows(kind) for kind in kinds_of_text()}
+    same, refused = ({kind for kind, how in found.items() if how == {each}} for each in ("same", "refused"))
+    assert same | refused == {kind for kind, how in found.items() if how}, "a type is read in one way"
+    assert len(same) >= 15
+    assert len(refused) < 12
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "qwen3_moe", "smollm3"])
+def test_a_window_that_is_not_asked_for_is_none(kind: str) -> None:
+    """Qwen's and SmolLM's configs name a window that only ``use_sliding_window`` turns on."""
+    config = default(kind).to_dict() | {"sliding_window": 64}
+    config = {name: value for name, value in config.items() if name not in ("use_sliding_window", "layer_types")}
+    model = ModelShape.from_config(config)
+    assert model.cache_bytes(1000) == 1000 * model.kv_bytes_per_token
+    assert ModelShape.from_config({**config, "model_type": "mistral"}).cache_bytes(1000) < model.cache_bytes(1000)
+
+
 @pytest.mark.evidence
 def test_parameters_and_caches_of_every_architecture() -> None:
     failed: dict[str, Exception] = {}

@@ -136,6 +136,22 @@ def test_the_time_of_a_token_leaves_prompts_and_ends_out() -> None:
     assert load.share == pytest.approx((3 + 4) / 10)
 
 
+def test_a_step_of_one_request_is_too_long_by_a_known_share() -> None:
+    """Calls of one second each: long ones end outputs more often, and the end is left out (1e-6 either way)."""
+    rng, output, times = np.random.default_rng(4), 64, []
+    law = np.array([0.2, 0.16, 0.128, 0.1024, 0.4096])  # tokens of a call, k = 4 and 80% accepted
+    mean, square = law @ np.arange(1, 6), law @ np.arange(1, 6) ** 2
+    for _ in range(3000):
+        sizes = rng.choice(np.arange(1, 6), output, p=law)
+        ends = 1 + np.cumsum(sizes)
+        calls = int(np.argmax(ends >= output)) + 1
+        events = [(0.0, 1), *((1.0 + i, min(int(end), output)) for i, end in enumerate(ends[:calls]))]
+        times.append(Load.of([Streamed(0.0, tuple(events))]).token_seconds * sizes[:calls].mean())
+    share, error = np.mean(times) - 1, np.std(times) / math.sqrt(len(times))
+    assert share == pytest.approx((square / mean - mean) / output, abs=4.9 * error)
+    assert share > 4.9 * error
+
+
 @given(st.lists(st.integers(1, 4), min_size=8, max_size=20), st.floats(0.001, 1.0))
 @settings(max_examples=50, deadline=None)
 def test_bursts_are_one_step(calls: list[int], step: float) -> None:

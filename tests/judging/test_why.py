@@ -15,14 +15,15 @@ import pytest
 from scipy.stats import binom
 
 from spectheory.cli import main
-from spectheory.cost import ACCELERATORS, ConstantRatio, ModelShape, Roofline
+from spectheory.cost import ACCELERATORS, ConstantRatio, LatencyTable, ModelShape, Roofline, Routing
 from spectheory.errors import SettingError
+from spectheory.intervals import Interval
 from spectheory.judging import Why, why
 from spectheory.judging.difference import FALSE_ALARM
 from spectheory.judging.slow.case import LEAST
 from spectheory.judging.slow.why import REASONS
 from spectheory.trace.counters import Counters
-from spectheory.trace.timed import TimedRun, timed_runs
+from spectheory.trace.timed import NO_PREFILL, TimedRun, timed_runs
 from tests.made_up import each
 from tests.toy_server import affine, served
 
@@ -218,6 +219,81 @@ def test_lengths_of_requests_separate_their_prompts() -> None:
     assert answer.case.whole.best == whole
 
 
+def test_drafting_is_a_share_of_the_call_without_prompts() -> None:
+    """A log's own times are of calls: 40% of a call, whatever the prompts of whole requests take."""
+    asked = on_card(SMALL, 1, 1024)
+    counts = counted(seconds=10.0, draft_seconds=4.0)
+    case = why(counts, speedup=1.2, cost=asked["cost"], requests=(30_000, 200)).case
+    assert case.speedup.best > 1.25
+    assert case.drafting is not None
+    assert case.drafting.best == pytest.approx(0.4 * TOKENS / case.speedup.best)
+
+
+def test_times_without_prompts_blame_none() -> None:
+    """Steps of `spectheory bench` have no prompts in them; the same numbers with prompts in them have a cause."""
+    runs = timed(FAST, loads=((1, 100), (16, 100)), prefill=0.05, spread=30)
+    alone = [replace(run, note=NO_PREFILL, seconds=None) for run in runs]
+    answer = why(runs=alone, batch=16)
+    assert answer.case.pair is not None
+    assert answer.case.pair.alone(answer.case.beside) == (answer.case.pair.step, answer.case.pair.call)
+    assert "prefill" not in {found.cause for found in answer.causes}
+    assert "prefill" in {found.cause for found in why(runs=runs, batch=16).causes}
+
+
+def test_a_routing_log_says_what_verifying_reads() -> None:
+    """Tokens that all route alike read no more experts, so experts explain nothing; by bounds they might."""
+    asked: dict[str, Any] = {"tokens_per_call": 2.94, "k": K, "speedup": 1.1, "target": WITH_EXPERTS}
+    alike = Routing([np.tile(np.arange(4), (8, 16, 1))], experts=64)
+    spread = Routing([np.arange(32 * 4).reshape(32, 1, 4) % 64 + np.zeros((1, 16, 1), int)], experts=64)
+    by_log = [why(**asked, cost=Roofline(WITH_EXPERTS, None, CARD, 64, routing=log)) for log in (alike, spread)]
+    assert "experts" not in {each.cause for each in by_log[0].causes}
+    found = by_log[1].causes[0]
+    plain, call = (WITH_EXPERTS.read_bytes + 16 * 3 * 2048 * 1024 * 2 * count for count in (4, 16))
+    assert f"read {call / plain:.2f} times the weights of a plain step (by the routing log)" in found.sentence
+    assert found.steps is not None
+    assert found.steps.kind == "exact"
+
+
+def test_calls_are_compared_without_prompts_at_every_concurrency() -> None:
+    """Calls of 1.5 and 2.4 plain steps at 4 and 16 requests, beside which prompts of 50 ms are read."""
+    load = {"output_tokens": 51.0, "prompt_tokens": 100.0, "ttft": 0.05}
+    step, tokens = 0.01, {0: None, 1: 1.8, K: TOKENS}
+    runs = []
+    for batch, k, ratio in ((1, 0, 1), (1, 1, 1.1), (4, 0, 1), (4, K, 1.5), (16, 0, 1), (16, K, 2.4)):
+        prompts = 0.05 * (batch - 1) / 50 * (tokens[k] or 1.0)
+        runs.append(TimedRun("vllm", batch, 126.0, k, step * ratio + prompts, tokens[k], **load))
+    found = {each.cause: each for each in why(runs=runs, batch=16).causes}["compute bound"]
+    assert found.steps is not None
+    assert found.steps.best == pytest.approx(2.4 - 1.5)
+
+
+def test_a_roofline_is_at_the_load_of_the_run() -> None:
+    """Runs that take what reading and computing do, at 256 requests: nothing else is to blame, at whatever batch the
+    roofline was made.
+    """
+    times = {k: seconds(LARGE, k + 1, 256, 300) for k in (0, K)}
+    shares = {0: {}, K: {"tokens_per_call": TOKENS, "calls": 30_000, "survival": SURVIVAL}}
+    runs = [TimedRun("vllm", 256, 300.0, k, times[k], note=NO_PREFILL, **shares[k]) for k in times]
+    for batch in (1, 256):
+        answer = why(runs=runs, cost=Roofline(LARGE, None, CARD, 1024, batch))
+        assert [found.cause for found in answer.causes] == ["compute bound"]
+        assert answer.shares[-1].steps.best == pytest.approx(0, abs=2e-4), "norms are read, and not multiplied by"
+    assert why(tokens_per_call=2.94, speedup=1.2, k=K, batch=8, cost=Roofline(LARGE, None, CARD, 300)).case.batch == 8
+    table = LatencyTable({m: Interval.exact(1.0) for m in (1, 4)}, {m: Interval.exact(0.1) for m in (1, 2)}, context=64)
+    with pytest.raises(SettingError, match="at concurrency 256"):
+        why(runs=runs, cost=table)
+
+
+def test_experts_of_several_sequences_are_an_estimate() -> None:
+    """Sequences that use some experts more often read fewer in a plain step: the ratio may be above the end."""
+    found = [
+        why(tokens_per_call=2.94, k=K, speedup=1.1, target=WITH_EXPERTS, batch=batch).causes[0] for batch in (1, 2)
+    ]
+    assert [each.cause for each in found] == ["experts", "experts"]
+    assert [each.steps.kind for each in found if each.steps] == ["bound", "estimate"]
+    assert ["an upper bound" in each.sentence for each in found] == [True, False]
+
+
 def test_published_runs_are_read_as_they_were() -> None:
     """Rapid-MLX#2175: 85.2% accepted (1,111 of 1,304 attempts) at k = 3, and 1.05x.
 
@@ -242,6 +318,11 @@ def test_an_unexplained_rest_is_no_cause_and_is_said() -> None:
     said = headline(why(speedup=1.05, acceptance=0.85, k=3))
     assert "The rest is unknown" in said
     assert "takes a tenth" in headline(why(**CONTROLS[0]))
+    prompts = why(runs=timed(FAST, loads=((1, 100),), prefill=0.2))
+    assert prompts.case.whole is not None
+    said = f"{prompts.case.whole.short()}x would be {prompts.case.speedup.short()}x"
+    assert said in headline(prompts), "whole requests are what would be faster"
+    assert prompts.causes[0].effect(prompts.case.speedup) > 0
     assert "Acceptance is as expected" in headline(why(**CONTROLS[0]))
     assert LEAST == 1.1, "the sentence says a tenth"
 

@@ -95,7 +95,7 @@ class Found:
     """A cause that is there: a sentence with its numbers.
 
     `steps` are the plain steps of a call that it takes, and `without` is the speed-up if it were not there; None where
-    numbers are not comparable as they stand.
+    numbers are not comparable as they stand. `before` is the speed-up that it is compared with, None that of decoding.
     """
 
     cause: str
@@ -103,10 +103,11 @@ class Found:
     steps: Interval | None = None
     without: Interval | None = None
     of_data: bool = False
+    before: Interval | None = None
 
     def effect(self, speedup: Interval) -> float:
         """How far it moves the speed-up, in logarithms."""
-        return math.inf if self.without is None else abs(math.log(self.without.best / speedup.best))
+        return math.inf if self.without is None else abs(math.log(self.without.best / (self.before or speedup).best))
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,13 @@ def _by_runs(case: Case) -> Found | None:
     if pair is None or case.cost is not None or not smaller:
         return None
     least = min(smaller, key=lambda each: each.drafted.batch)
-    step, call = pair.alone(case.beside)
-    ratio = call / step if step else 0.0
-    steps = Interval.estimate(ratio - least.ratio)
+    times = [each.alone((pair, *case.beside)) for each in (pair, least)]
+    ratio, before = (call / step if step else 0.0 for step, call in times)
+    steps = Interval.estimate(ratio - before)
     if least.drafted.batch >= pair.drafted.batch or not case.matters(steps):
         return None
     said = (
-        f"a call costs {ratio:.2f} plain steps at concurrency {pair.drafted.batch} and {least.ratio:.2f} at "
+        f"a call costs {ratio:.2f} plain steps at concurrency {pair.drafted.batch} and {before:.2f} at "
         f"{least.drafted.batch}: verifying more tokens is no longer free, as it computes more "
         "(prompts of other requests left out)"
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
 from spectheory.prediction.renewal import tokens_counted
-from spectheory.trace.timed import TimedRun
+from spectheory.trace.timed import NO_PREFILL, TimedRun
 
 ALIKE = 0.1
 """Loads of two runs closer than this, in proportion, are one load."""
@@ -79,8 +79,11 @@ class Pair:
         """Seconds of a plain step and of a call without the prompts that are read in the same steps (an estimate).
 
         A prompt takes as long as the first token of a plain run without other requests, at the same context. Of B
-        requests B - 1 wait for it, once in each request's further tokens.
+        requests B - 1 wait for it, once in each request's further tokens. Times of `spectheory bench`
+        hold none.
         """
+        if NO_PREFILL in (self.plain.note, self.drafted.note):
+            return self.step, self.call
         lone = [each.plain.ttft for each in (self, *beside) if each.plain.batch == 1 and self.as_long(each)]
         if not lone or lone[0] is None or not self.plain.output_tokens:
             return self.step, self.call

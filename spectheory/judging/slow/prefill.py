@@ -36,7 +36,7 @@ def _of_whole(case: Case) -> Found | None:
         f"prompts and waiting take their time as before: decoding is {case.speedup.best:.2f}x, whole requests are "
         f"{case.whole.best:.2f}x"
     )
-    return Found(PREFILL.name, said, without=case.speedup)
+    return Found(PREFILL.name, said, without=case.speedup, before=case.whole)
 
 
 PREFILL = Reason("prefill", "prompts and waiting, which drafts do not speed up", _look)

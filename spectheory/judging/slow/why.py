@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spectheory.checks import amount, real, whole
-from spectheory.cost import ConstantRatio, CostModel, ModelShape, PassCost, Roofline
+from spectheory.cost import AffineCost, ConstantRatio, CostModel, LatencyTable, ModelShape, PassCost, Roofline
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError, argument
 from spectheory.intervals import Interval
@@ -98,7 +98,7 @@ def why(
     Tokens per call are those of `counts` (counters, a log of calls, or a trace under `rule` at `k`), the number
     `tokens_per_call`, or 1 + k times the `acceptance` of drafted tokens. The `speedup` is over plain decoding at the
     same load. Timed `runs` with and without drafts have both; `batch` and `context` choose among them. Numbers are
-    known to half a unit of their last digit.
+    known to half a unit of their last digit. A roofline is taken at the batch and context of the run.
 
     Of the time of a call, `cost` explains verification and drafting: a roofline within its stated error, measured
     latencies, or a ratio c with a verification of one plain step. With `requests`, the prompt and output tokens of a
@@ -120,6 +120,7 @@ def why(
         whole(argument("k"), k, most=MOST_DRAFTS, remedy="the drafts of a call")
     pairs = _chosen(pairs_of(runs), batch, context) if runs else []
     case = _of_pair(pairs) if pairs else _of_numbers(counts, speedup, tokens_per_call, acceptance, k, rule)
+    cost = _at_load(cost, pairs, batch)
     side = case.counters if pairs else (None if counts is None else side_of(counts))
     case = replace(
         case,
@@ -127,9 +128,9 @@ def why(
         difference=_expected(case, side, expect, rule),
         target=target,
         plain_step=plain_step or case.plain_step,
-        batch=batch or case.batch,
+        batch=cost.batch if isinstance(cost, Roofline | AffineCost) else batch or case.batch,
     )
-    case = _of_requests(_explained(case, cost), requests)
+    case = _explained(_of_requests(replace(case, cost=cost if isinstance(cost, Roofline) else None), requests), cost)
     found = [each for reason in REASONS if (each := reason.look(case))]
     found.sort(key=lambda each: (not each.of_data, 0.0 if each.of_data else -each.effect(case.speedup)))
     alone = case.rate is not None and tokens_per_call is None and case.k is not None
@@ -276,6 +277,22 @@ def _expected(case: Case, side: Side | None, expect: Evidence | str | Path | Non
 # What explains it
 
 
+def _at_load(cost: CostModel | None, pairs: Sequence[Pair], batch: int | None) -> CostModel | None:
+    """The cost at the load of the run that is explained, or at the batch that is named."""
+    if isinstance(cost, LatencyTable) and pairs and pairs[0].drafted.batch > 1:
+        raise SettingError(
+            f"measured latencies are given for a run at concurrency {pairs[0].drafted.batch}",
+            limit="they are of one sequence",
+            remedy="choose a run with " + argument("batch=1", "--batch 1") + ", or give sizes and hardware",
+        )
+    if not isinstance(cost, Roofline | AffineCost):
+        return cost
+    if pairs:
+        run = pairs[0].drafted
+        return replace(cost, batch=run.batch, context=round(run.context))
+    return replace(cost, batch=batch or cost.batch)
+
+
 def _explained(case: Case, cost: CostModel | None) -> Case:
     """With what a cost, the log's own times, or experts explain of a call."""
     drafting, verify = _drafting_in(case), None
@@ -292,7 +309,7 @@ def _explained(case: Case, cost: CostModel | None) -> Case:
         drafting = drafting or Interval.exact(cost.c * (case.k or 0))
     if verify is None and (more := more_experts(case.target, case.k, case.batch)):
         verify = more + 1.0
-    return replace(case, verify=verify, drafting=drafting, cost=cost if isinstance(cost, Roofline) else None)
+    return replace(case, verify=verify, drafting=drafting)
 
 
 def _around(values: Sequence[float]) -> Interval:

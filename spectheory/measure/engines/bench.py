@@ -141,8 +141,9 @@ def bench(
 
     Requests are sent together and streamed. The time of a token is that between two steps of a request while all
     requests decode (:class:`~spectheory.measure.engines.load.Load`), so no prompt is read in it. The time of a step is
-    that times tokens per call, which the server counts; the median over the repeats. The context of a point is that of
-    a whole request in the mean: its prompt and half of its output.
+    that times tokens per call, which the server counts; the median over the repeats. With one request that is too long
+    by v/(mN), with m and v the mean and variance of tokens per call and N output tokens. The context of a point is that
+    of a whole request in the mean: its prompt and half of its output.
 
     A finished point is a line of ``bench.jsonl`` in `out`; a rerun times the missing ones. Raises ``EngineError``
     where the server fails or does not run so many requests at once, ``SettingError`` where it drafts another k.
