@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import field
+from math import prod
 
 from scipy import sparse
 from scipy.optimize import linprog
@@ -31,7 +32,8 @@ ONE = Fraction(1)
 class Problem:
     """A text to decode: its target, the draft of the call after each text, drafts and cost of that call, its end.
 
-    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary.
+    `ended` texts are done; a longer text is done too. `tokens` is the size of the vocabulary. Only the linear
+    programmes know several i.i.d. `chains` of drafts.
     """
 
     target: Model
@@ -40,6 +42,7 @@ class Problem:
     ended: Callable[[Prefix], bool]
     tokens: int
     cost: Value = lambda _: ONE
+    chains: int = 1
 
     def runs(self, length: int) -> Iterator[Prefix]:
         """Every run of so many tokens."""
@@ -60,6 +63,15 @@ def texts(target: Model, draft: Model, k: int, length: int, end: int | None = No
     return Problem(
         target, lambda _: draft, lambda _: k, lambda text: len(text) >= length or end in text, len(target(()))
     )
+
+
+def going_on(given: Problem) -> Iterator[Prefix]:
+    """Every text that has not ended, impossible ones too."""
+    layer: list[Prefix] = [()]
+    while layer:
+        layer = [text for text in layer if not given.ended(text)]
+        yield from layer
+        layer = [(*text, z) for text in layer for z in range(given.tokens)]
 
 
 # Masses
@@ -282,10 +294,10 @@ def _acts(
 ) -> dict[Prefix, list[int]]:
     """The unknowns of the call from a start, by output; drafts have the draft's law. Adds the starts it leads to."""
     text, outputs = start[0], defaultdict(list)
-    for path, share in draft_paths(problem.draft_from(text), text, problem.drafts(text)):
+    for accepted, share in _drafted(problem, text):
         acts: dict[int, float] = {}
-        for accepted, token in product(range(len(path) + 1), range(problem.tokens)):
-            output = _cut(problem, text, (*path[:accepted], token))
+        for run, token in product(accepted, range(problem.tokens)):
+            output = _cut(problem, text, (*run, token))
             after, goes_on, price = goal.leads(problem, start, output)
             act = programme.unknown(price)
             acts[act] = 1.0
@@ -295,6 +307,16 @@ def _acts(
                 waiting.add(after)
         programme.share_of(start, acts, float(share))
     return outputs
+
+
+def _drafted(problem: Problem, text: Prefix) -> Iterator[tuple[list[Prefix], Fraction]]:
+    """The runs that a call may accept, those that one of its chains begins with, and the probability of the chains."""
+    paths = list(draft_paths(problem.draft_from(text), text, problem.drafts(text)))
+    shares: defaultdict[frozenset[Prefix], Fraction] = defaultdict(Fraction)
+    for chains in product(paths, repeat=problem.chains):
+        shares[frozenset(path for path, _ in chains)] += prod((share for _, share in chains), start=ONE)
+    for drafts, share in shares.items():
+        yield sorted({path[:i] for path in drafts for i in range(len(path) + 1)}), share
 
 
 def _keep_the_law(problem: Problem, programme: Programme, start: Start, outputs: dict[Prefix, list[int]]) -> None:

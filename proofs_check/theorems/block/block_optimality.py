@@ -29,15 +29,6 @@ def problem(target: Table, draft: Table, k: int, length: int, end: int | None) -
     return texts(target.__getitem__, draft.__getitem__, k, length, end)
 
 
-def going_on(given: Problem) -> Iterator[Prefix]:
-    """Every text that has not ended, impossible ones too."""
-    layer: list[Prefix] = [()]
-    while layer:
-        layer = [text for text in layer if not given.ended(text)]
-        yield from layer
-        layer = [(*text, z) for text in layer for z in range(given.tokens)]
-
-
 def ending(sizes: Sizes, rounds: int) -> Callable[[Effort], Iterator[Case]]:
     """Edges, then random models; every other one ends at the token 0 too."""
 
