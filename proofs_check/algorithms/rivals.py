@@ -79,6 +79,12 @@ def hierarchical_naive(target: Model, draft: Model, prefix: Prefix, k: int) -> C
             yield from (((tokens, depth), mass) for tokens, mass in ends)
 
 
+def cut_short(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+    """Algorithm 1 that leaves what follows the first resampled token to the next call."""
+    naive = hierarchical_naive(target, draft, prefix, k)
+    return law(((output[: tau + 1], tau), share) for (output, tau), share in naive.items())
+
+
 def passes(accepted: int, k: int) -> int:
     """Target passes of a call of Algorithm 1: one for the drafts, one for each resampled token after the first."""
     return 1 + max(k - accepted - 1, 0)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.path.start_survival import CALLED, by_position, by_start, head_calls, random_heads
+from proofs_check.theorems.path.head_cases import by_start, random_heads
+from proofs_check.theorems.path.start_survival import CALLED, by_position, head_calls
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft

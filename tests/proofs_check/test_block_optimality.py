@@ -12,7 +12,8 @@ import pytest
 from proofs_check.library.cases import random_model
 from proofs_check.statement.findings import Effort
 from proofs_check.theorems.block.block_look_alikes import G, crowded, gadget, right, stopped_early
-from proofs_check.theorems.path.start_survival import by_start, certain_head, from_start, heads, least_of_text, policies
+from proofs_check.theorems.path.head_cases import by_start, certain_head, from_start, heads
+from proofs_check.theorems.path.start_limits import least_of_text, policies
 from proofs_check.twins.block_values import (
     Goal,
     Problem,

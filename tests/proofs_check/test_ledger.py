@@ -288,5 +288,6 @@ def test_the_readme_counts_the_statements() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{len(ENTRIES)} statements, {checks} checks" in readme
     still = sum(entry.title.endswith(": not refuted") for entry in ENTRIES)
-    holds = f"{len(ENTRIES) - false - still} hold, each with its proof or test, and {still} are open"
+    unproved = f"{still} {'is' if still == 1 else 'are'} open"
+    holds = f"{len(ENTRIES) - false - still} hold, each with its proof or test, and {unproved}"
     assert f"{holds}; {false} similar ones are false" in readme

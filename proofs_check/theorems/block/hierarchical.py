@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofs_check.agreement.path_agreement import accepted, bound, lossless, mean_calls, of_pairs, of_tables, turned
 from proofs_check.agreement.path_cases import with_edges
-from proofs_check.algorithms.rivals import hierarchical, hierarchical_naive, hierarchical_published, passes
+from proofs_check.algorithms.rivals import cut_short, hierarchical, hierarchical_naive, hierarchical_published, passes
 from proofs_check.library.strategies import plain_pairs
 from proofs_check.prelude import *
 from proofs_check.theorems.block.rivals import CAPPED, NAIVE
@@ -55,12 +55,6 @@ def naive_turned(rule: Rule, p: Pmf, q: Pmf) -> Iterator[Compared]:
     """The same for two drafts of models that turn a pair of pmfs."""
     target, draft = turned(p, q)
     return naive(rule, target.__getitem__, draft.__getitem__, 2, 2)
-
-
-def cut_short(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-    """Algorithm 1 that leaves what follows the first resampled token to the next call."""
-    naive = hierarchical_naive(target, draft, prefix, k)
-    return law(((output[: tau + 1], tau), share) for (output, tau), share in naive.items())
 
 
 def mean_passes(target: Model, draft: Model, k: int, length: int) -> Fraction:

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from proofs_check.agreement.path_agreement import RANK_RULES, Texts, at_every_start, columns_of, library_tree
+from proofs_check.agreement.path_agreement import RANK_RULES, Texts, at_every_start, library_tree
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, PathTwin, SurvivalOf, chain, survival_by_tree
 from proofs_check.algorithms.enumeration import output_law
 from proofs_check.prelude import *
-from proofs_check.proofs.path_proofs import MASSES
+from proofs_check.theorems.path.head_cases import TREE, HeadTable, by_start, from_start, head_trace, random_heads
 from proofs_check.twins import path_theorem
-from proofs_check.twins.block_values import SOLVED, Goal, Problem, Start, fewest_calls, least
-from proofs_check.twins.path_theorem import Survival, all_calls_law, calls, least_calls
+from proofs_check.twins.path_theorem import Survival, all_calls_law, calls
 from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
 from spectheory.drafting import Shape
-from spectheory.prediction import trace_limits
 from spectheory.prediction.best_tree import BestTree
 from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.text_limit import call_terms
-from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import RULES, PathRule
-from spectheory.verification.by_start import PREFIX
-
-HeadTable = Mapping[tuple[Prefix, Prefix], Pmf]
-"""A pmf for each text before a call and each run of drafts in it."""
 
 Reading = Callable[[SurvivalOf, Model, HeadTable, Prefix], Survival]
 """From a survival of drafts by position to that of a head's."""
-
-
-def from_start(head: HeadTable, start: Prefix) -> Model:
-    """The draft of the call after `start`; of shorter texts the first drafts, which the call does not read."""
-    return lambda prefix: head[prefix[: len(start)], prefix[len(start) :]]
 
 
 def headed(rule: Rule, head: HeadTable) -> Rule:
@@ -43,32 +31,9 @@ def headed(rule: Rule, head: HeadTable) -> Rule:
     return call
 
 
-def by_start(of: SurvivalOf, target: Model, head: HeadTable, text: Prefix) -> Survival:
-    """§10: the survival with the pmfs of the call's own start."""
-    return lambda n, i: of(target, from_start(head, text[:n]), text)(n, i)
-
-
 def by_position(of: SurvivalOf, target: Model, head: HeadTable, text: Prefix) -> Survival:
     """The per-position reading: every draft has the pmf of a first draft at its position."""
     return of(target, lambda prefix: head[prefix, ()], text)
-
-
-TREE = TREES[1]
-
-
-def random_heads(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int) -> Iterator[Case]:
-    """Random targets and heads {target, head, k, length}, for each (tokens, length, k)."""
-    rng = random.Random(f"heads {effort.seed}")
-    for _ in range(effort.pick(rounds, 8 * rounds)):
-        for tokens, length, k in sizes:
-            deepest = max(k, depth(TREE))
-            target = random_model(rng, tokens, length + deepest, 8)
-            head = {
-                (start, run): random_pmf(rng, tokens, 8)
-                for start in prefixes(tokens, length)
-                for run in prefixes(tokens, length - len(start) + deepest)
-            }
-            yield {"target": target, "head": head, "k": k, "length": length}
 
 
 CALLED: dict[str, PathTwin] = {
@@ -99,27 +64,6 @@ def head_calls(reading: Reading, target: Table, head: HeadTable, k: int, length:
 
 CHECKED = ("token", "block", "argmax", "greedy", "independent", "race", "poisson", "recursive", "topk")
 """Rules that read columns by start."""
-
-
-def head_trace(target: Table, head: HeadTable, k: int, length: int) -> Trace:
-    """All texts with the columns by start to depth k, and those of the first drafts by position."""
-    texts = Texts(target, {start: head[start, ()] for start, run in head if not run}, length)
-    by_depth = [_at_depth(texts, head, i) for i in range(k)]
-    deep = {name: np.stack([at[name] for at in by_depth], axis=1) for name in by_depth[0]}
-    plain = texts.trace()
-    return replace(plain, columns={**plain.columns, **deep})
-
-
-def _at_depth(texts: Texts, head: HeadTable, i: int) -> dict[str, NDArray[Any]]:
-    """The columns by start of draft i + 1 of the call at each position; past the end those of the last position."""
-    rows = []
-    for text in texts.all:
-        for n in range(texts.length):
-            m = min(n + i, texts.length - 1)
-            rows.append((texts.target[text[:m]], head[text[:n], text[n:m]], text[m]))
-    columns = columns_of(rows)
-    ours = {name: columns[name.removeprefix(PREFIX)] for name in BY_START if name.removeprefix(PREFIX) in columns}
-    return {name: values[:, :START_RANKS] if values.ndim == 2 else values for name, values in ours.items()}
 
 
 def exactly(reading: Reading, of: SurvivalOf, texts: Texts, head: HeadTable) -> list[Survival]:
@@ -277,188 +221,4 @@ P10_RECUT = Entry(
             true=Claim("they do for lists that a draft model can have", within, (ONE_RUN,)),
         ),
     ),
-)
-
-
-# L, the limit of whole decodings where drafts depend on the start of their call, so that B7 does not hold (§12).
-
-
-DRAWN = ("token", "block", "race", "poisson", "recursive", "independent")
-"""Lossless rules whose chain of drafts is drawn."""
-
-
-def least_of_text(name: str, target: Table, head: HeadTable, k: int, text: Prefix) -> Fraction:
-    """L(0) of a text, from the survival of a rule: block verification's is the right one."""
-    return least_calls(by_start(CHAINS[name].survival, target.__getitem__, head, text), k, len(text))
-
-
-def decoding_of_head(target: Table, head: HeadTable, k: int, length: int) -> Problem:
-    """The decoding that a case describes."""
-    drafts, ended = lambda text: from_start(head, text), lambda text: len(text) >= length
-    return Problem(target.__getitem__, drafts, lambda _: k, ended, len(target[()]))
-
-
-def policies(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
-    """In the mean over texts no policy takes fewer calls, by a linear programme over all of them."""
-    law = text_law(target.__getitem__, length).items()
-    least = total(share * least_of_text(name, target, head, k, text) for text, share in law)
-    yield at_most(least, Fraction(fewest_calls(decoding_of_head(target, head, k, length))) + SOLVED)
-
-
-def attained(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
-    """For each text the fewest calls along it that a policy can have, lossless on all texts, are L(0)."""
-    given, p = decoding_of_head(target, head, k, length), target.__getitem__
-
-    def price(text: Prefix, start: Start) -> float:
-        """The probability that a text that has come so far becomes this one."""
-        before = start[0]
-        return float(probability(p, before, text[len(before) :])) if text[: len(before)] == before else 0.0
-
-    for text, share in text_law(p, length).items():
-        later = least(given, Goal(partial(price, text)))
-        fewest = 1 + Fraction(later) / share
-        yield at_most(abs(fewest - least_of_text(name, target, head, k, text)), SOLVED / share)
-
-
-def along_texts(name: str, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
-    """Along every text each rule takes so many calls or more."""
-    p = target.__getitem__
-    for text in text_law(p, length):
-        least = least_of_text(name, target, head, k, text)
-        for rule in DRAWN:
-            yield at_most(least, calls(by_start(CHAINS[rule].survival, p, head, text), k, length)[0])
-
-
-def library_limit(limited: bool, target: Table, head: HeadTable, k: int, length: int) -> Iterator[Compared]:
-    """The library's L of each text; or block verification's calls in its place."""
-    trace = head_trace(target, head, k, length)
-    fewest = trace_limits.fewest_calls(trace, [k])[k]
-    for text, each in zip(text_law(target.__getitem__, length), fewest.tolist(), strict=True):
-        survival = by_start(CHAINS["block"].survival, target.__getitem__, head, text)
-        yield computed(each, least_calls(survival, k, length) if limited else calls(survival, k, length)[0])
-
-
-def heads(effort: Effort) -> Iterator[Case]:
-    """The head of B7/starts, then random ones."""
-    yield certain_head((1, 2, 0, 0), 2)
-    yield from random_heads(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 2, 2)), 3)
-
-
-def certain_head(right: Sequence[int], k: int) -> Case:
-    """A target that always says 0, and a head that is right on so many drafts of the call from each start."""
-    sure, wrong = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
-    head_cases = random_heads(Effort(), ((2, len(right), k),), 1)
-    case = next(iter(head_cases))
-    target = dict.fromkeys(case["target"], sure)
-    head = {(start, run): sure if len(run) < right[len(start)] else wrong for start, run in case["head"]}
-    return {"target": target, "head": head, "k": k, "length": len(right)}
-
-
-STEPS: tuple[Step, ...] = (
-    *MASSES,
-    valid(
-        "here q and Q are those of the call's own start. The text after x is fresh given that tau >= i and the drafts "
-        "begin with x, so given the whole text P(tau >= i) = s_i(x)/P(x) <= mu_i(x)/P(x) = M_i, whatever was before",
-        lambda s, m, P: at_most(s / P, m / P),
-        lambda s, m, P: [P > 0, s >= 0, s <= m],
-    ),
-    same(
-        "with a_i = P(tau >= i), a_0 = 1, and m_i = min over j <= i of L(n+j+1): E m_tau = m_0 + sum_(i>=1) a_i (m_i - "
-        "m_(i-1)), here with two drafts",
-        lambda a, b, m, n, r: ((1 - a) * m + (a - b) * n + b * r, m + a * (n - m) + b * (r - n)),
-    ),
-    valid(
-        "m does not rise, so a_i <= M_i gives E m_tau >= m_0 + sum M_i (m_i - m_(i-1)) = L(n) - 1",
-        lambda a, b, A, B, m, n, r: at_most(m + A * (n - m) + B * (r - n), m + a * (n - m) + b * (r - n)),
-        lambda a, b, A, B, m, n, r: [a <= A, b <= B, n <= m, r <= n],
-    ),
-    valid(
-        "backwards from the end: if J >= L is what any policy still needs at all later positions, it needs 1 + E J(n + "
-        "tau + 1) >= 1 + E L(n + tau + 1) >= 1 + E m_tau >= L(n), here with two outcomes",
-        lambda a, J, K, k, u, v, L: at_most(L, 1 + a * J + (1 - a) * K),
-        lambda a, J, K, k, u, v, L: [a >= 0, a <= 1, u <= J, v <= K, 1 + a * u + (1 - a) * v >= L],
-    ),
-)
-"""No policy needs fewer calls along any text."""
-
-TOYS = (
-    "over the head of B7/starts, then random targets and heads, whose pmfs at every start and run of drafts are "
-    "unrelated, zeros included"
-)
-
-P12_L = Entry(
-    id="§12/L",
-    title="The limit of a whole decoding for drafts by start",
-    kind="lower bound",
-    plain="let M_i(n) be block verification's survival with the pmfs of the call's own start, M_0 = 1, M_(k+1) = 0."
-    " Given the text, every lossless fresh policy on chains of at most k drafts drawn from such pmfs needs L(0) "
-    "calls or more, L(n) = 1 + sum_(i<=k) (M_i - M_(i+1)) min over j <= i of L(n+j+1), L = 0 from the end on. It "
-    "need not be attained; block verification may need more (B7/starts), and for a draft model it needs V >= E L",
-    latex=r"L(n) = 1 + \sum_{i=0}^{k} (M_i - M_{i+1}) \min_{j\le i} L(n+j+1) \le E[\text{calls} \mid x]",
-    assumptions=(
-        "every call is lossless and fresh: given all before it, the text from its start on is the target's",
-        "a call draws one chain of at most k drafts from pmfs that depend on the text before the call and on its "
-        "drafts before",
-    ),
-    evidence=(
-        proof("masses by start, summation by parts, induction from the end", STEPS),
-        exact(
-            Claim(
-                "in the mean over texts no policy needs fewer calls, by a linear programme over all of them",
-                partial(policies, "block"),
-            ),
-            heads,
-            over=TOYS,
-            wrong=Claim("nor than L from token verification's survival", partial(policies, "token")),
-        ),
-        exact(
-            Claim(
-                "along every text token, block, race, poisson, recursive and match chains need L calls or more",
-                partial(along_texts, "block"),
-            ),
-            heads,
-            over=TOYS,
-            wrong=Claim("L from token verification's survival, or more", partial(along_texts, "token")),
-        ),
-        agreement(
-            Claim("the library's L of every text, from columns by start", partial(library_limit, True)),
-            heads,
-            over=f"all texts, {TOYS}",
-            wrong=Claim("block verification's calls are", partial(library_limit, False)),
-        ),
-    ),
-    calculators=public("prediction.trace_limits", "least_calls fewest_calls"),
-    without={
-        "search": "the cases are enumerated in fractions",
-        "simulation": "decoders for heads are held to §10 in the tests; whole policies are enumerated here",
-    },
-)
-
-P12_L_ATTAINED = Entry(
-    id="§12/L-attained",
-    title="The limit L is attained, for each text by a rule of its own",
-    kind="optimality",
-    plain="for each single text some lossless fresh policy makes L(0) calls along it, its survival being S_i = sum_j "
-    "(M_j - M_(j+1)) 1[j* >= i], j* the place of the least of L(n+1), ..., L(n+j+1). On other texts it may need more",
-    latex=r"\min_{\text{policies}} E[\text{calls}\mid x] = L(0),\qquad S_i = \sum_j (M_j - M_{j+1})\,1[j^*(j) \ge i]",
-    assumptions=P12_L.assumptions,
-    evidence=(
-        exact(
-            Claim(
-                "for every text the optimum of a linear programme over all policies, whose cost is the calls along "
-                "that text alone, is L(0) to 1e-8",
-                partial(attained, "block"),
-            ),
-            heads,
-            over=TOYS,
-            wrong=Claim("it is L from token verification's survival", partial(attained, "token")),
-        ),
-    ),
-    without={
-        "certified": "no logarithm enters",
-        "symbolic": "S falls and is at most M, so that a call may accept less than block verification, decided by "
-        "coins; with it each step of the bound is an equality along the text",
-        "search": "the cases are enumerated, and by linear programmes",
-        "simulation": "every policy is in the programme",
-    },
 )
