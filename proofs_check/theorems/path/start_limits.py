@@ -49,7 +49,8 @@ def charged_limit(
     """L(0) of a text if a call that stops after j drafts pays the charges of drafts 1 to j + 1, times a factor each."""
     most, ahead = by_start(CHAINS["block"].survival, target, head, text), [Fraction(0)] * (len(text) + k + 2)
     for n in range(len(text) - 1, -1, -1):
-        q, paid, least = from_start(head, text[:n]), Fraction(0), []
+        q, paid = from_start(head, text[:n]), Fraction(0)
+        least: list[Fraction] = []
         law = path_theorem.accepted_law(most, n, k, len(text))
         for i in range(len(law)):
             if i < min(k, len(text) - n):
