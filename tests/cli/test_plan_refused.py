@@ -127,7 +127,8 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--acceptance", "0.8"], "plan has no --acceptance: it is an option of predict"),
         (
             ["TRACE", "--k", "5"],
-            "plan has no --k: it is an option of validate, bench, judge, compare, noise, watch, why, bounds, simulate; write --k",
+            "plan has no --k: it is an option of validate, bench, judge, compare, noise, watch, why, bounds, simulate; "
+            "write --k",
         ),
         (["TRACE", "--zzz"], "plan has no --zzz: see spectheory plan -h; leave it out"),
         (["TRACE", "second.txt"], "plan is given second.txt too: that is more than it takes"),

@@ -40,8 +40,8 @@ class TimedStub:
     """A server of `seconds` a step that accepts `accepted` of `k` drafts in each call; a prompt takes `prefill` more.
 
     One prompt is read in a step, beside the decoding of the others. `slots` are the most requests at a time; `style` is
-    how a chunk says its tokens: usage, ids, only the total at the end, none; or mute, without text. `fails` is the request, from 0, that it
-    answers with status 500. `pace` is the real time of a step.
+    how a chunk says its tokens: usage, ids, only the total at the end, or none; a mute one has no text either. `fails`
+    is the request, from 0, that it answers with status 500. `pace` is the real time of a step.
     """
 
     seconds: Seconds
