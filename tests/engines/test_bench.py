@@ -231,6 +231,9 @@ def test_a_client_that_leaves_holds_up_nobody(tmp_path: Path) -> None:
 
 def test_another_setting_is_refused_and_more_points_are_not(tmp_path: Path) -> None:
     timed(tmp_path, stub(), asked(repeats=1))
+    with pytest.raises(EngineError):
+        timed(tmp_path / "none", stub(fails=0), asked(repeats=1))
+    assert timed(tmp_path / "none", stub(), asked(repeats=1, seed=1)).runs, "nothing was finished with the other seed"
     for other in ({"output_tokens": 30}, {"seed": 1}, {"text": "another"}, {"temperature": 0.5}):
         with pytest.raises(TextError) as caught:
             timed(tmp_path, stub(), asked(**{"repeats": 1, **other}))
@@ -263,6 +266,7 @@ def test_what_a_request_may_be() -> None:
         ({"output_tokens": 4}, "with 4 output tokens"),
         ({"text": " "}, "the prompts are empty"),
         ({"repeats": 0}, "repeats is 0"),
+        ({"seed": -1}, "seed is -1"),
     ):
         with pytest.raises(SettingError) as caught:
             asked(**other)
