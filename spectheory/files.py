@@ -44,10 +44,13 @@ def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) ->
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` make a file under a temporary name; rename it to `path` when complete and on the disk; folders are
-    made.
+    made. A device or a pipe is written to as it is: renaming would put a file in its place.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            write(path)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
         with partial.open("rb+") as file:

@@ -31,6 +31,8 @@ def run_bench(question: BenchOptions) -> None:
             remedy="leave one out" if question.engine else "give one of them",
         )
     started = question.engine is not None
+    if question.server is not None:
+        _refuse_idle(question)
     text = "\n\n".join(prompt.text for prompt in read_prompts(question.prompts or PROMPTS))
     usual = BUILT_IN if started and question.target.startswith(PREFIX) else USUAL
     asked = Bench(
@@ -42,7 +44,7 @@ def run_bench(question: BenchOptions) -> None:
         question.repeats,
         question.temperature,
         question.seed,
-        tuple(shlex.split(question.arguments)),
+        _words(question.arguments),
     )
     engine: Engine
     if question.server is not None:
@@ -60,6 +62,27 @@ def run_bench(question: BenchOptions) -> None:
 
         answer = bench(engine, asked, question.out, models, on_progress=on_progress)
     show(bench_report(answer.runs, answer.file, answer.lacking, answer.seconds), question)
+
+
+def _refuse_idle(question: BenchOptions) -> None:
+    """Refuse what only a server that is started here takes."""
+    for name in ("target", "draft", "arguments"):
+        if getattr(question, name) != getattr(BenchOptions, name):
+            raise SettingError(
+                f"--{name} is given with --server",
+                limit="a running server has its own models and settings",
+                remedy="leave it out",
+            )
+
+
+def _words(arguments: str) -> tuple[str, ...]:
+    """Arguments as a shell would read them."""
+    try:
+        return tuple(shlex.split(arguments))
+    except ValueError as error:
+        raise SettingError(
+            f"--arguments is {arguments} ({error})", limit="needs closed quotes", remedy="close them"
+        ) from error
 
 
 def _files(model: str) -> Path:

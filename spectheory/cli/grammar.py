@@ -170,7 +170,7 @@ def _row(param: Any) -> tuple[str, str]:
     default = param.show_default if isinstance(param.show_default, str) else param.default
     if param.required:
         text += " [required]"
-    elif default is not None and not isinstance(default, bool):
+    elif default not in (None, "") and not isinstance(default, bool):
         text += f" [default: {default:g}]" if isinstance(default, float) else f" [default: {default}]"
     return name, text.format(**_names_of_rules()) if "{" in text else text
 

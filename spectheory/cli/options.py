@@ -192,6 +192,8 @@ class PlanOptions(RooflineOptions, Question):
     traces: Annotated[list[str] | None, the.TRACES] = None
     nodes: Annotated[int, the.NODES_MAX] = 32
     engine: Annotated[list[str] | None, the.ENGINE] = None
+    tpot: Annotated[float | None, the.TPOT] = None
+    ttft: Annotated[float | None, the.TTFT] = None
     bench: Annotated[list[Path] | None, the.BENCH] = None
     steps: Annotated[Path | None, the.STEPS] = None
     budget: Annotated[bool, the.BUDGET] = False
@@ -229,7 +231,7 @@ class BenchOptions:
     """Time a server at the few points that a plan needs: corners and the middle of batch and context, at each k.
 
     With --engine, a server is started for each k; with --server, a running one is timed at its own k. Writes
-    bench.jsonl, a line for each finished point; the same command continues. Other requests' load falsifies the times.
+    bench.jsonl, a line for each finished point; the same command continues. Other requests on the server distort times.
     """
 
     out: Annotated[Path, the.OUT]

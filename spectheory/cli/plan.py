@@ -345,7 +345,7 @@ def load_of(question: RooflineOptions) -> Load:
     return Load(
         batches=question.batch or BATCHES,
         contexts=question.context or (),
-        **{name: getattr(question, name) for name in ("prompt_tokens", "output_tokens", "tpot", "ttft")},
+        **{name: getattr(question, name, None) for name in ("prompt_tokens", "output_tokens", "tpot", "ttft")},
     )
 
 

@@ -30,8 +30,6 @@ class RooflineOptions:
     context: Annotated[list[int] | None, shown(the.CONTEXT, 1024)] = None
     prompt_tokens: Annotated[int | None, the.PROMPT_TOKENS] = None
     output_tokens: Annotated[int | None, the.OUTPUT_TOKENS] = None
-    tpot: Annotated[float | None, the.TPOT] = None
-    ttft: Annotated[float | None, the.TTFT] = None
 
 
 OF_ROOFLINES = (

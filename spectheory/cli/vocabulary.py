@@ -270,7 +270,7 @@ BATCH = option(
 CONTEXT = option("--context", "TOKENS", ROOFLINE, "Cached tokens of a sequence; a plan's settings are for the first.")
 PROMPT_TOKENS = option("--prompt-tokens", "TOKENS", ROOFLINE, "Tokens of a request's prompt; with --output-tokens.")
 OUTPUT_TOKENS = option(
-    "--output-tokens", "TOKENS", ROOFLINE, "Tokens that a request outputs; of a plan with --prompt-tokens."
+    "--output-tokens", "TOKENS", ROOFLINE, "Output tokens of a request; plan and why need --prompt-tokens too."
 )
 TPOT = option("--tpot", "MS", ROOFLINE, "Longest time per output token: shows which k meets it at which concurrency.")
 TTFT = option("--ttft", "MS", ROOFLINE, "Longest time to the first token; with the lengths of requests, or --bench.")
@@ -354,11 +354,9 @@ MODEL = option("--model", "NAME", ENGINES, "The model_name that is watched, wher
 ARGUMENTS = option(
     "--arguments", "TEXT", ENGINES, "Further arguments of the server that is started, as --arguments='--threads 1'."
 )
-ANSWER_SECONDS = option(
-    "--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer; 300 by default."
-)
+ANSWER_SECONDS = option("--answer-seconds", "REAL", ENGINES, "Seconds that a server may take for one whole answer.")
 ANSWER_MEGABYTES = option(
-    "--answer-megabytes", "REAL", ENGINES, "Megabytes that one answer of a server may have, unpacked; 256 by default."
+    "--answer-megabytes", "REAL", ENGINES, "Megabytes that one answer of a server may have, unpacked."
 )
 
 TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
@@ -380,8 +378,8 @@ REPEATS = option("--repeats", "INT", RUN, "How often each point is timed; its me
 BATCH_SIZE = option("--batch-size", "INT", RUN, "Trials of a batch; another size draws other numbers.")
 WIDTH = option("--width", "SHARE", RUN, "End as soon as the first interval is this narrow, relative to its value.")
 ALARM = option("--alarm", "PROBABILITY", RUN, "Largest probability that a correct theory is called wrong.")
-INTERVAL = option("--interval", "TIME", RUN, "Between two scrapes: 30s, 5m. Requests should end within it.")
-WINDOW = option("--window", "TIME", RUN, "Of the sliding window, and of the pause after an alarm: 30m, 1h.")
+INTERVAL = option("--interval", "TIME", RUN, "Time between two scrapes: 30s, 5m. Requests should end within it.")
+WINDOW = option("--window", "TIME", RUN, "Length of the sliding window, and of the pause after an alarm: 30m, 1h.")
 FALSE_ALARMS = option("--false-alarms-per-day", "RATE", RUN, "Most false alarms a day, in the mean.")
 FOR = option("--for", "TIME", RUN, "End after so long: 10m, 8h.")
 ONCE = option(
@@ -395,7 +393,9 @@ WORKERS = option("--workers", "INT", RUN, "Number of worker processes.")
 ALL_PROCESSORS = "all processors"
 
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
-LISTEN = option("--listen", "PORT", OUTPUT, "Serve what is seen to Prometheus, at PORT or HOST:PORT under /metrics.")
+LISTEN = option(
+    "--listen", "PORT", OUTPUT, "Serve the measured values to Prometheus, at PORT or HOST:PORT under /metrics."
+)
 REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
 EXPORT = option("--export", "NAME", OUTPUT, "Print only the settings of another tool, such as vllm-rates or dynamo.")
 ALL = option("--all", "", OUTPUT, "Print every table and note.")
@@ -403,4 +403,6 @@ EXPLAIN = option("--explain", "", OUTPUT, "Print what each column means.")
 REPORT = option(
     "--report", "FILE", OUTPUT, "Also write the answer as one page to open in a browser: charts, tables, assumptions."
 )
-JSON = option("--json", "", OUTPUT, "Print only one JSON object; watch prints one a line, for each scrape.")
+JSON = option(
+    "--json", "", OUTPUT, "Print only one JSON object; watch prints one for each scrape, on a line of its own."
+)

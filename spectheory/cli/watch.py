@@ -46,6 +46,14 @@ def run_watch(question: WatchOptions) -> int:
     checked_rules([question.rule])
     interval, window = _seconds("--interval", question.interval), _seconds("--window", question.window)
     length = None if question.duration is None else _seconds("--for", question.duration)
+    if window < interval:
+        raise SettingError(
+            f"--window {question.window} is shorter than --interval {question.interval}",
+            limit="a window holds the calls between two scrapes",
+            remedy="lengthen the window",
+        )
+    if question.once and length is not None:
+        raise SettingError("--once and --for are both given", limit="either ends the watch", remedy="leave one out")
     watch = Watch(
         question.expect,
         rate=question.false_alarms_per_day,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from spectheory.cli.answer import show
-from spectheory.cli.options import WhyOptions
+from spectheory.cli.inputs import checked_rules
+from spectheory.cli.options import OF_ROOFLINES, WhyOptions
 from spectheory.cli.plan import architecture_of, check_hardware, load_of, read_config, roofline_of
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, ModelShape
 from spectheory.errors import SettingError
@@ -70,6 +71,22 @@ def _check(question: WhyOptions) -> None:
             limit="timed runs have tokens per call and speed-ups of their own",
             remedy="leave one out",
         )
-    if question.hardware is not None:
+    checked_rules([question.rule])
+    if question.hardware is None:
+        _check_idle(question)
+    else:
         check_hardware(question)
     load_of(question)  # refuses lengths of requests that are given by halves
+
+
+def _check_idle(question: WhyOptions) -> None:
+    """Refuse options that a roofline alone reads."""
+    used = {"target_architecture", "batch", "prompt_tokens", "output_tokens", *(["context"] if question.bench else [])}
+    names = [each for each in (*OF_ROOFLINES, "plain_tpot") if each not in used]
+    idle = [each for each in names if getattr(question, each, None) != getattr(WhyOptions(), each, None)]
+    if idle:
+        raise SettingError(
+            f"{', '.join('--' + each.replace('_', '-') for each in idle)} given without --hardware",
+            limit="they are about the roofline of an accelerator",
+            remedy="name one, as --hardware H100-SXM, or leave them out",
+        )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +86,12 @@ class Routing:
                 "a text of the routing log is no array", limit="[tokens, layers, r]", remedy=_REMEDY
             ) from error
         if not texts or len({text.shape[1:] for text in texts}) != 1:
-            shapes = ", ".join(str(text.shape) for text in texts[:3]) or "none"
-            limit = "needs [tokens, layers, r], with the same layers and r in each"
-            raise TraceError(f"shapes of texts are {shapes}", limit=limit, remedy=_REMEDY)
+            shapes = ", ".join(str(text.shape) for text in texts[:3])
+            raise TraceError(
+                f"texts of the routing log have the shapes {shapes}" if texts else "the routing log has no texts",
+                limit="needs [tokens, layers, r], with the same layers and r in each",
+                remedy=_REMEDY,
+            )
         object.__setattr__(self, "texts", tuple(_checked(text, experts) for text in texts))
 
     @property
@@ -179,10 +184,15 @@ def _from_npz(path: Path) -> tuple[list[NDArray[Any]], int | None]:
     """Texts, and how many experts a layer has if that is there."""
     if path.stat().st_size > MOST_BYTES:
         raise OSError("larger than 256 MiB")
-    with np.load(path, allow_pickle=False) as file:
-        numbers = file["experts"]
-        lengths = file["lengths"] if "lengths" in file else np.array([len(numbers)])
-        count = int(file["count"]) if "count" in file else None
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            numbers = file["experts"]
+            lengths = file["lengths"] if "lengths" in file else np.array([len(numbers)])
+            count = int(file["count"]) if "count" in file else None
+    except (EOFError, BadZipFile, zlib.error, *FOREIGN) as error:
+        if isinstance(error, KeyError):
+            raise
+        raise ValueError("it is no whole .npz file of numbers") from error
     if lengths.sum() != len(numbers) or lengths.ndim != 1 or lengths.min(initial=0) < 0:
         raise ValueError("lengths do not add up to the tokens")
     return np.split(numbers, np.cumsum(lengths)[:-1]), count

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spectheory.checks import BEYOND, MOST_EXACT, amount, real, several, whole
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.limits import sufficient_divergence
 
 K_MAX = 64
@@ -163,9 +163,9 @@ def checked_length(k: int) -> int:
     return whole("k", k, most=MOST_EXACT, remedy="count drafts from 1")
 
 
-def checked_ratio(c: float, name: str = "c") -> float:
+def checked_ratio(c: float, name: str = "") -> float:
     """A ratio of draft to target as a float in [0, 1e100)."""
-    return amount(name, c, below=BEYOND, remedy="pass the draft's step over the target's")
+    return amount(name or argument("c"), c, below=BEYOND, remedy="pass the draft's step over the target's")
 
 
 def _checked_alpha(alpha: float) -> float:

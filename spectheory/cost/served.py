@@ -14,7 +14,7 @@ from spectheory.checks import choice
 from spectheory.cost.model import CostModel, Ends
 from spectheory.distributions import Floats
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, argument
 from spectheory.intervals import CONFIDENCE, Interval
 
 TERMS = (
@@ -222,7 +222,9 @@ class ServedCost(CostModel):
         ):
             if not least * (1 - SAME) <= value <= most * (1 + SAME):
                 raise SettingError(
-                    f"{name} is {value:g}", limit=f"runs cover {least:g} to {most:g}", remedy="add runs there"
+                    f"{argument(name)} is {value:g}",
+                    limit=f"runs cover {least:g} to {most:g}",
+                    remedy="choose one of these, or add runs there",
                 )
 
     def target_step(self) -> Interval:

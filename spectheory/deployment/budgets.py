@@ -170,7 +170,7 @@ def plan_budgets(
     rule.require(trace.columns)
     depth = check_depth(trace, within(trace.columns, at_least_one("k_max", k_max)))
     if tpot is not None:
-        amount(argument("tpot"), tpot, positive=True, remedy="milliseconds")
+        amount(argument("tpot"), tpot, positive=True, remedy="give milliseconds")
     sizes = _sizes(batches, steps, depth)
     texts = _Texts(trace, rule, depth)
     settings = texts.settings(steps, sizes, whole("thresholds", thresholds, remedy="32 is usual"))

@@ -43,13 +43,19 @@ class Load:
         batches, contexts = (
             [whole(name, each, least=least, most=MOST_EXACT, remedy="name sizes") for each in values]
             for name, values, least in (
-                ("batches", several("batches", self.batches, remedy="[1, 8, 64] is one"), 1),
-                ("contexts", several("contexts", self.contexts, remedy="[0, 1024] is one"), 0),
+                (argument("batches", "--batch"), several("batches", self.batches, remedy="[1, 8, 64] is one"), 1),
+                (argument("contexts", "--context"), several("contexts", self.contexts, remedy="[0, 1024] is one"), 0),
             )
         )
         for name in ("tpot", "ttft"):
             if getattr(self, name) is not None:
-                amount(argument(name), getattr(self, name), positive=True, below=_LONGEST_TARGET, remedy="milliseconds")
+                amount(
+                    argument(name),
+                    getattr(self, name),
+                    positive=True,
+                    below=_LONGEST_TARGET,
+                    remedy="give milliseconds",
+                )
         self._check_lengths(contexts)
         if self.prompt_tokens is not None and self.output_tokens is not None:
             contexts = [self.prompt_tokens + self.output_tokens // 2]

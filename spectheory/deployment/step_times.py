@@ -169,8 +169,8 @@ def read_steps(path: Path) -> StepTable:
             tuple(seconds for _, seconds in step),
             tuple((size, float(drafting)) for size, _, drafting in known if drafting),
         )
-    except SettingError:
-        raise
+    except SettingError as error:
+        raise SettingError(f"{path}: {error.what}", limit=error.limit, remedy=error.remedy) from error
     except (OSError, *FOREIGN) as error:
         raise SettingError(
             f"{path} cannot be read as step times ({reason_of(error)})",

@@ -212,6 +212,12 @@ class Watch:
                 limit="a watch needs both",
                 remedy="SGLang counts them from 0.5.23 on, TensorRT-LLM counts no calls",
             )
+        if self._k is not None and counters.k not in (None, self._k):
+            raise SettingError(
+                f"{argument('k')} is {self._k}",
+                limit=f"the server drafts {counters.k} tokens a call",
+                remedy="leave it out, or serve with that k",
+            )
         if counters.calls and self._test is None:
             known, k = bool(counters.survival), counters.k or self._k
             self._test = FallTest(Expected.of(self._name, self._side, k, positions=known, rule=self._rule), self.rate)

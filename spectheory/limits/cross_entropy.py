@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from spectheory.checks import MOST_EXACT, real, whole
+from spectheory.errors import argument
 
 
 def total_variation_at_most(divergence: float) -> float:
@@ -105,7 +106,7 @@ def first_choice_at_most(entropy: float, vocabulary: int) -> float:
     >>> round(first_choice_at_most(math.log(2), 2), 6), round(first_choice_at_most(1.9, 50_000), 4)
     (0.5, 0.8616)
     """
-    vocabulary = whole("vocabulary", vocabulary, most=MOST_EXACT, remedy="count the tokens")
+    vocabulary = whole(argument("vocabulary"), vocabulary, most=MOST_EXACT, remedy="count the tokens")
     most = math.log(vocabulary)
     inside = f"must be in [0, log {vocabulary} = {most:.6g}] nats"
     entropy = real(

@@ -22,9 +22,8 @@ class Placement(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "link", amount("the link", self.link, below=BEYOND, remedy="the time of a message, one way")
-        )
+        name = argument("link", "--remote-latency")
+        object.__setattr__(self, "link", amount(name, self.link, below=BEYOND, remedy="give the time of a message"))
 
     def __str__(self) -> str:
         return self.name
@@ -64,7 +63,12 @@ class Ahead(Placement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("guesses", self.guesses, most=MOST_GUESSES, remedy="count predicted outcomes")
+        whole(
+            argument("guesses", "N of --drafting ahead:N"),
+            self.guesses,
+            most=MOST_GUESSES,
+            remedy="count predicted outcomes",
+        )
 
     def __str__(self) -> str:
         return f"{self.name}:{self.guesses}{'xall' if self.each else ''}"
@@ -79,7 +83,12 @@ class Parallel(Placement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("targets", self.targets, most=MOST_TARGETS, remedy="count copies of the target")
+        whole(
+            argument("targets", "N of --drafting parallel:N"),
+            self.targets,
+            most=MOST_TARGETS,
+            remedy="count copies of the target",
+        )
 
     def __str__(self) -> str:
         return f"{self.name}:{self.targets}"

@@ -214,7 +214,7 @@ def gate_report(answer: Gate) -> Report:
 def noise_report(answer: RunNoise) -> Report:
     """How far one run strays, how far two differ, and what is left of it when the same requests are served again."""
     tokens = answer.tokens
-    size = f"{answer.calls:.4g} calls"
+    size = f"{answer.calls:.4g} call{'s' * (answer.calls != 1)}"
     if answer.requests:
         of_requests = f"{answer.requests:.4g} request{'s' * (answer.requests != 1)}"
         size = of_requests if float(answer.requests).is_integer() else f"{size}, of about {of_requests}"

@@ -39,7 +39,7 @@ def watch_heading(seen: Watched, url: str, expect: str) -> list[str]:
     return [
         f"{url}: {seen.engine}, k = {seen.k}",
         f"Expected {tokens.expected:.2f} tokens per call, at least {tokens.least:.2f} ({expect})",
-        f"At evidence 100% an alarm; false ones: {1 / seen.threshold:g} a day at most. Last {_span(seen.window)}:",
+        f"Alarm at evidence 100%; at most {1 / seen.threshold:g} false alarms a day. Last {_span(seen.window)}:",
         _cells("time", "calls", "tokens/call", "accepted by position", "best k", "evidence"),
     ]
 
@@ -89,8 +89,8 @@ def watch_report(seen: Watched) -> Report:
         alarms = f"{len(seen.alarms)} alarm{'s' * (len(seen.alarms) != 1)}"
     lines = [
         f"{said} since the start, expected {seen.tokens.expected:.2f} (at least {seen.tokens.least:.2f}): {alarms}",
-        f"{seen.calls} calls at k = {seen.k} between {seen.scrapes} scrapes of {seen.engine or 'the server'}"
-        + (f", restarted {seen.restarts} times" if seen.restarts else ""),
+        f"{seen.calls} calls at k = {seen.k} in {seen.scrapes} scrape{'s' * (seen.scrapes != 1)} "
+        f"of {seen.engine or 'the server'}" + (f", restarted {seen.restarts} times" if seen.restarts else ""),
     ]
     columns = [
         Column("what", kind="words", meaning="tokens per call, and the share of calls that accepted a position"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from tests.commands import refused
 from tests.made_up import each
 
 REFUSED = Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8").splitlines()
+MOE = {"model_type": "qwen3_moe", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 64}
+MOE |= {"num_attention_heads": 4, "vocab_size": 256, "num_experts": 8, "num_experts_per_tok": 2}
 ARRAYS = {
     "table": TABLE_P,
     "two": TABLE_P[:2],
@@ -32,7 +35,10 @@ TEXTS = {
     "log.jsonl": '{"target": [-1, -0.5], "draft": [-2, -0.1]}\n',
     "lengths.yaml": "model:\n  1: 1.7\n  2: .nan\n",
     "stated.json": '{"k": 1, "survival": [0.5], "tokens_per_call": 1.5, "kind": "exact"}',
+    "nan.csv": "tokens,seconds\n1,nan\n",
     "steps.csv": "tokens,seconds\n1,0.01\n64,0.02\n",
+    "moe.json": json.dumps(MOE),
+    "torn.npz": "PK\x03\x04",
     "ROWS": "0.5 0.5\n0.5 0.5\n",
     "OTHER": "not results\n",
     "FOLDER/results.jsonl": "not results\n",

@@ -48,7 +48,7 @@ def test_an_alarm_ends_it(expect: str, tmp_path: Path, capsys: pytest.CaptureFix
     (alarm,) = (line for line in lines if line.startswith("ALARM"))
     folder = alarm.rpartition(" ")[2]
     assert f"Next: spectheory compare {expect} {folder}" in alarm
-    assert f"between {len(scrapes)} scrapes of vllm" in shown
+    assert f"in {len(scrapes)} scrapes of vllm" in shown
     assert main(["compare", expect, folder]) == 0
     assert "Tokens per call fell by" in capsys.readouterr().out
 

@@ -225,7 +225,7 @@ def test_what_a_log_does_not_fit() -> None:
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ([], "shapes of texts are none"),
+        ([], "the routing log has no texts"),
         ([[[[0, 0]]]], "an expert twice"),
         ([[[[0, 9]]]], "has expert 9"),
         ([[[[0.5, 1]]]], "needs whole numbers"),

@@ -28,7 +28,7 @@ def prepare(folder: Path) -> None:
     """What a reader has beside the commands: the logs that ship, two measured pairs, and sizes of models."""
     written = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "how_to").glob("*.md")))
     for config, name in _CONFIG.findall(written):
-        (folder / name).mkdir()
+        (folder / name).mkdir(exist_ok=True)
         (folder / name / "config.json").write_text(config)
     (folder / "measured").symlink_to(ROOT / "docs" / "figures" / "pair")
     (folder / "steps.csv").symlink_to(ROOT / "docs" / "figures" / "budgets" / "steps.csv")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -229,8 +232,24 @@ def test_a_rerun_times_what_is_missing(tmp_path: Path) -> None:
     assert len(more.asked) == 8, "the warm-ups alone"
 
 
+def test_a_client_that_leaves_holds_up_nobody(tmp_path: Path) -> None:
+    """It closes its connection amid the stream, as a killed process does; the next ones are served."""
+    made = stub(pace=timed_server.PACE)
+    with serving(made) as url:
+        body = json.dumps({"prompt": [1], "max_tokens": 4000})
+        with socket.create_connection(urlsplit(url)[1].split(":"), timeout=5.0) as left:
+            left.sendall(f"POST /v1/completions HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            left.recv(1)
+            left.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        answer = bench(ServerEngine(url, 20.0), asked(batches=(1,), contexts=(40,), repeats=1), tmp_path)
+    assert len(answer.runs) == 2
+
+
 def test_another_setting_is_refused_and_more_points_are_not(tmp_path: Path) -> None:
     timed(tmp_path, stub(), asked(repeats=1))
+    with pytest.raises(EngineError):
+        timed(tmp_path / "none", stub(fails=0), asked(repeats=1))
+    assert timed(tmp_path / "none", stub(), asked(repeats=1, seed=1)).runs, "nothing was finished with the other seed"
     for other in ({"output_tokens": 30}, {"seed": 1}, {"text": "another"}, {"temperature": 0.5}):
         with pytest.raises(TextError) as caught:
             timed(tmp_path, stub(), asked(**{"repeats": 1, **other}))
@@ -244,6 +263,7 @@ def test_another_setting_is_refused_and_more_points_are_not(tmp_path: Path) -> N
     [
         (stub(2, 1, slots=2), asked(repeats=1), "steps of 4 requests while all decode have"),
         (stub(2, 1, style="none"), asked(repeats=1), "no event says how many tokens it brings"),
+        (stub(style="mute"), asked(repeats=1), "streams no tokens to /v1/completions (it ended without one)"),
         (stub(2, 1, tokenizes=False), asked(repeats=1), "answered 404 to /tokenize"),
         (stub(4, 1, drafted=0.6), asked(repeats=1), "calls drafted 2.4"),
         (stub(2, 1), asked(1, 4, repeats=1), "drafts 2 tokens: --k is 1, 4"),
@@ -262,6 +282,7 @@ def test_what_a_request_may_be() -> None:
         ({"output_tokens": 4}, "with 4 output tokens"),
         ({"text": " "}, "the prompts are empty"),
         ({"repeats": 0}, "repeats is 0"),
+        ({"seed": -1}, "seed is -1"),
     ):
         with pytest.raises(SettingError) as caught:
             asked(**other)

@@ -40,8 +40,8 @@ class TimedStub:
     """A server of `seconds` a step that accepts `accepted` of `k` drafts in each call; a prompt takes `prefill` more.
 
     One prompt is read in a step, beside the decoding of the others. `slots` are the most requests at a time; `style` is
-    how a chunk says its tokens: usage, ids, or only the total at the end. `fails` is the request, from 0, that it
-    answers with status 500. `pace` is the real time of a step.
+    how a chunk says its tokens: usage, ids, only the total at the end, or none; a mute one has no text either. `fails`
+    is the request, from 0, that it answers with status 500. `pace` is the real time of a step.
     """
 
     seconds: Seconds
@@ -106,10 +106,14 @@ class TimedStub:
         time.sleep(self.pace)
 
     def _give(self, request: _Request, tokens: int) -> None:
+        """Send a request its tokens; one whose client left decodes no further."""
         given = min(tokens, request.left)
         request.left -= given
-        self.sent += 1
-        request.send(given, request.total - request.left)
+        try:
+            request.send(given, request.total - request.left)
+            self.sent += 1
+        except OSError:
+            request.left = 0
         if not request.left:
             request.ended.set()
 
@@ -174,7 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _send(self, tokens: int, total: int) -> None:
-        event: dict[str, Any] = {"choices": [{"text": "t" * tokens}]}
+        mute = self.server.stub.style == "mute"
+        event: dict[str, Any] = {"choices": [{"text": "" if mute else "t" * tokens}]}
         if self.server.stub.style == "usage":
             event["usage"] = {"completion_tokens": total}
         elif self.server.stub.style == "ids":

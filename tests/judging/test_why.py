@@ -359,3 +359,12 @@ def test_the_command_shows_what_the_function_says(capsys: pytest.CaptureFixture[
     content = json.loads(capsys.readouterr().out)
     assert content["causes"][0]["cause"] == "overhead"
     assert content == json.loads((tmp_path / "why.json").read_text())
+
+
+def test_drafts_that_take_longer_than_the_call_are_of_another_run() -> None:
+    """Nothing is promised from them: 2 tokens per call are at most a speed-up of 2, as a call verifies."""
+    answer = why(speedup=1.2, tokens_per_call=2, k=3, cost=ConstantRatio(100.0))
+    assert answer.causes[0].cause == "unlike runs"
+    assert "drafting would take 300.00 plain steps, a whole call takes 1.67" in answer.causes[0].sentence
+    for found in why(speedup=1.2, tokens_per_call=2, k=3, cost=ConstantRatio(0.22)).causes:
+        assert found.without is None or found.without.best <= 2.0 + 1e-12

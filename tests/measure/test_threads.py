@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,17 @@ def test_a_run_that_died_lets_go(tmp_path: Path) -> None:
     with sole_writer(path):
         write_whole(path, lambda partial: partial.write_text("mine"))
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    """Renaming would put a file in its place, as of /dev/null for a user who may do that."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(path.read_text)
+        write_whole(path, lambda whole: whole.write_text("mine"))
+        assert read.result(5.0) == "mine"
+    assert path.is_fifo()
 
 
 def test_a_lock_removed_while_waiting_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

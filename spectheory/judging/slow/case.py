@@ -79,9 +79,10 @@ class Case:
         return minus(self.call, *known)
 
     def without(self, steps: Interval) -> Interval:
-        """The speed-up if a call took so many plain steps less."""
+        """The speed-up if a call took so many plain steps less, but one for its verification."""
         call = self.call.best
-        low, best, high = (call / max(call - each, 1e-9 * call) for each in (steps.low, steps.best, steps.high))
+        least = min(call, 1.0)
+        low, best, high = (call / max(call - each, least) for each in (steps.low, steps.best, steps.high))
         return self.speedup * Interval(low, best, high, weakest(steps.kind, self.speedup.kind))
 
     def matters(self, steps: Interval) -> bool:

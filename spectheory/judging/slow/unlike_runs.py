@@ -16,10 +16,16 @@ def _look(case: Case) -> Found | None:
             "per call and the speed-up are of different runs or loads, or the plain run was slowed down"
         )
         return Found(UNLIKE.name, said, of_data=True)
+    if case.drafting is not None and case.drafting.low > case.call.high:
+        said = (
+            f"drafting would take {case.drafting.best:.2f} plain steps, a whole call takes {case.call.best:.2f}: the "
+            "cost of drafts is of another draft or machine than the speed-up"
+        )
+        return Found(UNLIKE.name, said, of_data=True)
     if case.pair is None or not case.pair.apart:
         return None
     said = f"the runs are not alike: {', '.join(case.pair.apart)}; a speed-up compares equal loads"
     return Found(UNLIKE.name, said, of_data=True)
 
 
-UNLIKE = Reason("unlike runs", "the plain run has another concurrency, or other prompts or outputs", _look)
+UNLIKE = Reason("unlike runs", "the plain run has another concurrency, other prompts or outputs, or other costs", _look)

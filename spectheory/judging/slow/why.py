@@ -117,7 +117,7 @@ def why(
     [('accepted of drafted tokens', 3.38), ('accepted tokens per call', 1.76)]
     """
     if k is not None:
-        whole(argument("k"), k, most=MOST_DRAFTS, remedy="the drafts of a call")
+        whole(argument("k"), k, most=MOST_DRAFTS, remedy="give the drafts per call")
     pairs = _chosen(pairs_of(runs), batch, context) if runs else []
     case = _of_pair(pairs) if pairs else _of_numbers(counts, speedup, tokens_per_call, acceptance, k, rule)
     cost = _at_load(cost, pairs, batch)

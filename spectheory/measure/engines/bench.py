@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectheory.checks import in_range
+from spectheory.checks import MOST_EXACT, in_range, whole
 from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError, TextError, argument
 from spectheory.measure.engines import Engine, Job, Models, Seats
@@ -87,6 +87,7 @@ class Bench:
     def __post_init__(self) -> None:
         in_range(argument("output_tokens", "--output-tokens"), self.output_tokens, 1 << 20)
         in_range(argument("repeats", "--repeats"), self.repeats, 1000)
+        whole(argument("seed"), self.seed, least=0, most=MOST_EXACT, remedy="0 is usual")
         timed_points(self.batches, self.contexts, self.ks)
         least = self.output_tokens // 2 + 1
         if self.output_tokens < 8 or min(self.contexts) < least:
@@ -150,7 +151,7 @@ def bench(
     """
     began = clock()
     head = {"fingerprint": _fingerprint(engine, asked, models), "engine": engine.name}
-    with Store(out / BENCH_FILE, _CONTENTS, head) as store:
+    with Store(out / BENCH_FILE, _CONTENTS, head) as store, _if_any(store):
         runs = [TimedRun.of_line(json.dumps(row.content)) for row in store.earlier]
         if isinstance(engine, ServerEngine):
             timer = _Timer.of(engine.http, asked, clock)
@@ -174,6 +175,17 @@ def bench(
                     store.add(json.loads(runs[-1].line()))
                     finished += 1
     return Benched(tuple(runs), out / BENCH_FILE, _lacking(engine, asked, runs), clock() - began)
+
+
+@contextmanager
+def _if_any(store: Store) -> Iterator[None]:
+    """Leave no file without a point behind a failure: it would refuse other settings."""
+    try:
+        yield
+    except BaseException:
+        if not store.check().rows:
+            store.path.unlink()
+        raise
 
 
 def _missing(asked: Bench, k: int, done: Mapping[Point, int]) -> list[Point]:

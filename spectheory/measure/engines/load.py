@@ -187,7 +187,7 @@ def _counted(events: Iterable[tuple[float, dict[str, Any]]]) -> list[tuple[float
             counted.append((at, now))
         total = max(total, now)
     if not counted:
-        raise ValueError("no event says how many tokens it brings")
+        raise ValueError("no event says how many tokens it brings" if letters else "it ended without one")
     return counted
 
 

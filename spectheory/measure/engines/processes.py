@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import FOREIGN, EngineError, SettingError, load_extra
+from spectheory.checks import amount
+from spectheory.errors import FOREIGN, EngineError, SettingError, argument, load_extra
 
 LONGEST = 300.0
 """Seconds that a server may take for one whole answer."""
@@ -35,6 +36,9 @@ class Http:
     """
 
     def __init__(self, url: str, timeout: float = LONGEST, most: int = MOST_BYTES) -> None:
+        timeout = amount(
+            argument("timeout", "--answer-seconds"), timeout, positive=True, below=1e9, remedy="300 is usual"
+        )
         self.url = url.rstrip("/").removesuffix("/v1")
         self.timeout, self.most = timeout, most
         self._httpx = load_extra("httpx2", extra="engines")
