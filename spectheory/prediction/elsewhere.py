@@ -246,7 +246,8 @@ def _parallel(
     for model in models:
         target, draft = _passes(model, lookahead)
         seconds = parallel_seconds(accepted, lengths, target, draft, lookahead=lookahead, link=where.link)
-        values.append(prompts.sum(tokens) * model.target_step().best / prompts.sum(seconds))
+        with np.errstate(invalid="ignore"):  # without the only prompt there is nothing
+            values.append(prompts.sum(tokens) * model.target_step().best / prompts.sum(seconds))
     gained = interval(values[0], prompts.sum(tokens), other_variance=_of_times([float(each[0]) for each in values[1:]]))
     of_text = np.repeat(np.arange(len(lengths)), lengths)
     right = ratio(prompts.sum(np.bincount(of_text, accepted, len(lengths))), prompts.sum(lengths), limits=(0.0, 1.0))
