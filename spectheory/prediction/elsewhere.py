@@ -201,6 +201,7 @@ class _Times:
         return calls * turn + (calls - hits) * self.draft + late * self.late + hits * max(self.ahead - turn, 0.0)
 
 
+@np.errstate(invalid="ignore")  # without the only prompt nothing is left
 def _speedup(
     decoded: Floats, counts: tuple[Floats, Floats, Floats], times: Sequence[_Times], messages: float
 ) -> Interval:
@@ -224,6 +225,7 @@ def _between(low: Interval, high: Interval) -> Interval:
     return Interval(min(low.low, high.low), (low.best + high.best) / 2, max(low.high, high.high), kind)
 
 
+@np.errstate(invalid="ignore")  # without the only prompt nothing is left
 def _parallel(
     trace: Trace, rule: PathRule, where: Parallel, cost: CostModel, prompts: Prompts, prefilled: int
 ) -> Placed:
@@ -246,8 +248,7 @@ def _parallel(
     for model in models:
         target, draft = _passes(model, lookahead)
         seconds = parallel_seconds(accepted, lengths, target, draft, lookahead=lookahead, link=where.link)
-        with np.errstate(invalid="ignore"):  # without the only prompt there is nothing
-            values.append(prompts.sum(tokens) * model.target_step().best / prompts.sum(seconds))
+        values.append(prompts.sum(tokens) * model.target_step().best / prompts.sum(seconds))
     gained = interval(values[0], prompts.sum(tokens), other_variance=_of_times([float(each[0]) for each in values[1:]]))
     of_text = np.repeat(np.arange(len(lengths)), lengths)
     right = ratio(prompts.sum(np.bincount(of_text, accepted, len(lengths))), prompts.sum(lengths), limits=(0.0, 1.0))
