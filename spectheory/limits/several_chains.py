@@ -33,12 +33,12 @@ _TINY = -600.0
 """Below this log Q the square of Q is no double: D = kQ to the last digit."""
 
 
-def _log_drawn(log_draft: Floats, chains: int) -> Floats:
+def log_drawn(log_draft: Floats, chains: int) -> Floats:
     """Log D: that one of k chains begins with a run whose log-probability is log Q, ``[...]`` (exact).
 
     Examples
     --------
-    >>> float(np.exp(_log_drawn(np.log(0.5), 2)).round(12)), float(_log_drawn(np.float64(-2000.0), 4).round(6))
+    >>> float(np.exp(log_drawn(np.log(0.5), 2)).round(12)), float(log_drawn(np.float64(-2000.0), 4).round(6))
     (0.75, -1998.613706)
     """
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -68,7 +68,7 @@ def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> F
     chains = at_least_one("chains", chains)
     p, q = (_log_probabilities(name, logs) for name, logs in (("log_target", log_target), ("log_draft", log_draft)))
     fit_together("log_target and log_draft", p, q)
-    log_reach, reached = _log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
+    log_reach, reached = log_drawn(np.cumsum(q, axis=-1), chains), np.cumsum(p, axis=-1)
     impossible = log_reach == -np.inf  # where the draft cannot reach, the term is 0, whatever the target does
     return np.exp(np.minimum(0.0, np.where(impossible, -np.inf, log_reach - np.where(impossible, 0.0, reached))))
 

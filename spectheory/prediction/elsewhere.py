@@ -201,6 +201,7 @@ class _Times:
         return calls * turn + (calls - hits) * self.draft + late * self.late + hits * max(self.ahead - turn, 0.0)
 
 
+@np.errstate(invalid="ignore")  # without the only prompt nothing is left
 def _speedup(
     decoded: Floats, counts: tuple[Floats, Floats, Floats], times: Sequence[_Times], messages: float
 ) -> Interval:
@@ -224,6 +225,7 @@ def _between(low: Interval, high: Interval) -> Interval:
     return Interval(min(low.low, high.low), (low.best + high.best) / 2, max(low.high, high.high), kind)
 
 
+@np.errstate(invalid="ignore")  # without the only prompt nothing is left
 def _parallel(
     trace: Trace, rule: PathRule, where: Parallel, cost: CostModel, prompts: Prompts, prefilled: int
 ) -> Placed:

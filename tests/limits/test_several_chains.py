@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from spectheory.cli import main
-from spectheory.limits.several_chains import _log_drawn, several_chain_terms, several_chains_bound
+from spectheory.limits.several_chains import log_drawn, several_chain_terms, several_chains_bound
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.text_limit import one_call_bound
 from spectheory.trace import Trace
@@ -103,7 +103,7 @@ def test_one_chain_is_the_one_call_bound() -> None:
 def test_more_chains_accept_more_and_no_more_than_so_many_times() -> None:
     """D rises in k and is below kQ, the bound without the second term, and below 1."""
     log_draft = -np.logspace(-12, 3, 200)
-    reach = [np.exp(_log_drawn(log_draft, k)) for k in range(1, 9)]
+    reach = [np.exp(log_drawn(log_draft, k)) for k in range(1, 9)]
     for k, (fewer, more) in enumerate(pairwise(reach), 2):
         assert np.all(fewer <= more * (1 + ROUNDING))
         assert np.all(more <= np.minimum(1, k * np.exp(log_draft)) * (1 + ROUNDING))
@@ -115,7 +115,7 @@ def test_against_many_digits(log_draft: float, chains: int) -> None:
     with mpmath.workdps(1_000):
         q = mpmath.exp(mpmath.mpf(log_draft))
         exact = mpmath.log(1 - (1 - q) ** chains)
-        assert float(_log_drawn(np.float64(log_draft), chains)) == pytest.approx(float(exact), rel=1e-13, abs=1e-13)
+        assert float(log_drawn(np.float64(log_draft), chains)) == pytest.approx(float(exact), rel=1e-13, abs=1e-13)
 
 
 def test_what_cannot_be_drawn_adds_nothing() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectheory.engines.vllm.bench import _read_run, _read_runs
+from spectheory.engines.vllm.bench import _read_run, read_runs
 from spectheory.errors import TextError
 from spectheory.trace.counters import BenchRun, Counters
 from spectheory.trace.reading import read_evidence
@@ -72,7 +72,7 @@ def test_json_is_recognised_and_checked(tmp_path: Path) -> None:
 
 
 def test_printed_block(tmp_path: Path) -> None:
-    (run,) = _read_runs(saved(tmp_path, "Namespace(...)\n" + PRINTED, "console.txt"))
+    (run,) = read_runs(saved(tmp_path, "Namespace(...)\n" + PRINTED, "console.txt"))
     assert run.survival == pytest.approx((0.8, 0.5, 0.2)), "percentages there, fractions in JSON"
     assert (run.calls, run.drafted, run.accepted, run.concurrency) == (1700, 5100, 2550, 4)
     assert (run.ttft, run.tpot, run.decoding) == pytest.approx((5e-3, 1.5e-3, 1.5e-3 * 64 * 64))
@@ -100,7 +100,7 @@ def test_several_runs_of_a_file(tmp_path: Path) -> None:
     appended, listed = "\n".join([json.dumps(RUN)] * 2), [RUN, RUN]
     for content in (appended, listed, PRINTED + PRINTED):
         path = saved(tmp_path, content)
-        assert len(_read_runs(path)) == 2
+        assert len(read_runs(path)) == 2
         with pytest.raises(
             TextError, match=r"holds 2 runs: one run is read at a time; split it, or give it to spectheory"
         ):
@@ -142,7 +142,7 @@ def test_wrong_numbers_are_one_line(change: dict[str, Any], words: str, tmp_path
 )
 def test_torn_files_are_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(TextError, match=words):
-        _read_runs(saved(tmp_path, content))
+        read_runs(saved(tmp_path, content))
 
 
 def test_real_captures() -> None:
@@ -221,7 +221,7 @@ def test_lines_on_speculation_alone(tmp_path: Path) -> None:
     assert counters.length == pytest.approx(1 + 38611 / 11043)
     assert counters.survival[0] == 0.7617
     with pytest.raises(TextError, match="on speculation alone, without times"):
-        _read_runs(tmp_path / "pasted.txt")
+        read_runs(tmp_path / "pasted.txt")
 
 
 @each(

@@ -55,7 +55,7 @@ def _counters(path: Path) -> Counters:
     return Counters(**counts, k=len(counts["survival"]), engine="vllm", remarks=(PAST_END, NO_DRAFTS))
 
 
-def _read_runs(path: Path) -> list[BenchRun]:
+def read_runs(path: Path) -> list[BenchRun]:
     """All runs of a file: one object, a list of them, a line each (--append-result), or a printed block."""
     text = text_of(path)
     if _BLOCK in text and _BANNER not in text:
@@ -67,7 +67,7 @@ def _read_runs(path: Path) -> list[BenchRun]:
 
 def _read_run(path: Path) -> BenchRun:
     """The run of a file that holds one."""
-    runs = _read_runs(path)
+    runs = read_runs(path)
     if len(runs) != 1:
         raise TextError(
             f"{path} holds {len(runs)} runs",

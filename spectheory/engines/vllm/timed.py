@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from spectheory.engines.vllm.bench import VLLM_BENCH, _read_runs
+from spectheory.engines.vllm.bench import VLLM_BENCH, read_runs
 from spectheory.errors import TextError
 from spectheory.trace.counters import BenchRun
 from spectheory.trace.timed import TimedFormat, TimedRun, Untimed
@@ -67,7 +67,7 @@ def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> TextError:
 
 
 def _read(path: Path) -> Iterator[TimedRun]:
-    yield from map(_timed_run, _read_runs(path))
+    yield from map(_timed_run, read_runs(path))
 
 
 _SERVE = "use vllm bench serve --max-concurrency 8 --save-result"
