@@ -77,7 +77,7 @@ def _exponentials(values: Floats, out: Floats) -> None:
 
 
 @compiled
-def sum_of_exponentials(logits: NDArray[np.floating], best: float, warmth: float) -> float:
+def _sum_of_exponentials(logits: NDArray[np.floating], best: float, warmth: float) -> float:
     """Sum of exp((x - best) / warmth) over logits x with maximum `best`."""
     total = 0.0
     for i in range(logits.size):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectheory.distributions import Sampling
 from spectheory.kernels import Floats
 from spectheory.kernels.compiling import compiled, plus, scratch
-from spectheory.kernels.logits import exponentials, sum_of_exponentials
+from spectheory.kernels.logits import _sum_of_exponentials, exponentials
 
 Ids = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def support(logits: NDArray[np.floating], best: float, sampling: Sampling, admit
     else:
         log_floor = log_min_p
         if top_p < 1:
-            total = sum_of_exponentials(logits, best, warmth)
+            total = _sum_of_exponentials(logits, best, warmth)
             # All tokens of less than this weight together have less than the share that the nucleus leaves out.
             log_floor = max(log_floor, math.log(total * ((1 - top_p) / size)))
         floor = best + warmth * log_floor

@@ -28,7 +28,7 @@ from spectheory.measure.job import (
 from spectheory.measure.machine import _most_threads, free_bytes, threads_in_use, use_threads
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import _bytes_per_token, cache_of_causal, takes, why_alone
-from spectheory.measure.runners import Due, Runner, _Read, _Sample, _workers_of, here, works_here
+from spectheory.measure.runners import Due, Read, Runner, Sample, _workers_of, here, works_here
 from spectheory.prediction.ngrams import with_ngrams
 from spectheory.prompts import Prompt
 from spectheory.trace import PROVISIONAL, Trace
@@ -262,7 +262,7 @@ class _Run:
         self.report(Progress(resumed, total, resumed))
         yield finished
         due = self._due(stages, finished)
-        if batches := [task.prompts for task in due if isinstance(task, _Sample)]:
+        if batches := [task.prompts for task in due if isinstance(task, Sample)]:
             for said in _batch_remarks(self.job.pair, batches, self.job.settings.tokens, batch, asked):
                 self.remark(said)
         with closing(self.runner(self.job.pair, self.job.settings, due)) as results:
@@ -295,7 +295,7 @@ class _Run:
             if all(each.place in known for each in left):
                 due.extend(_reads(left, known))
             else:
-                due.append(_Sample(batch))
+                due.append(Sample(batch))
         return due
 
     def _provisional(self, stage: _Stage) -> Trace:
@@ -314,8 +314,8 @@ class _Run:
         return with_ngrams(trace, ngrams, prompts=prompts, ends=ends, removed=removed)
 
 
-def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[_Read]:
-    return [_Read(each, tuple(texts[each.place])) for each in prompts]
+def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[Read]:
+    return [Read(each, tuple(texts[each.place])) for each in prompts]
 
 
 def _finished_trace(out: Path, fingerprint: str) -> Trace:

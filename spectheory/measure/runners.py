@@ -45,7 +45,7 @@ Load = Callable[[str | None], ModelPair]
 
 
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
     """Sample the texts of a batch: prompts that are sampled together, always the same ones."""
 
     prompts: tuple[Encoded, ...]
@@ -56,7 +56,7 @@ class _Sample:
 
 
 @dataclass(frozen=True)
-class _Read:
+class Read:
     """Read the texts of one prompt with both models."""
 
     prompt: Encoded
@@ -71,7 +71,7 @@ class _Read:
         return f"prompt {self.prompt.prompt.id!r}"
 
 
-Task = _Sample | _Read
+Task = Sample | Read
 Done = list[list[Tensor]] | Trace
 """What a task gives: sampled texts of each prompt, token ids ``[n]``, or the trace of a prompt."""
 Due = deque[Task]
@@ -91,7 +91,7 @@ def _perform(
     pair: ModelPair, task: Task, settings: MeasureSettings, remark: Callable[[str], None] | None = None
 ) -> Done:
     """Do a task; `remark` takes what the user should know of it."""
-    if isinstance(task, _Sample):
+    if isinstance(task, Sample):
         return texts_of(pair, task.prompts, settings, remark=remark)
     (trace,) = traces_of(pair, task.prompt, task.texts, [settings])
     return trace

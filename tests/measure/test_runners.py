@@ -21,12 +21,12 @@ from spectheory.measure.run import run_measurement
 from spectheory.measure.runners import (
     Done,
     Due,
+    Sample,
     Task,
     _attempt,
     _Failure,
     _identity,
     _Order,
-    _Sample,
     devices_for,
     here,
     local_workers,
@@ -233,5 +233,5 @@ def test_weights_are_off_the_gpu_while_workers_use_it(tiny_pair: ModelPair, monk
 
 def test_names_of_tasks(tiny_pair: ModelPair) -> None:
     encoded = tuple(encode(tiny_pair, PROMPTS, SETTINGS))
-    assert str(_Sample(encoded)) == "the batch of prompts 'q1' to 'q6'"
-    assert str(_Sample(encoded[:1])) == "prompt 'q1'"
+    assert str(Sample(encoded)) == "the batch of prompts 'q1' to 'q6'"
+    assert str(Sample(encoded[:1])) == "prompt 'q1'"
