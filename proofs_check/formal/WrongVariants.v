@@ -18,7 +18,6 @@ Local Notation Q := frac_realFieldType.
 Lemma bits_vocabulary : vocabulary bits. Proof. by split=> // -[]. Qed.
 
 Definition sure (A : eqType) (u : seq A -> A) : model Q A := fun w z => if z == u w then 1 else 0.
-Definition fair : bool -> Qc := fun=> frac 1 2.
 
 Lemma sure_pmf (A : eqType) (voc : seq A) (u : seq A -> A) w : vocabulary voc -> pmf voc (sure u w).
 Proof. by case=> un all; split=> [z|]; [rewrite /sure; case: eqP | exact: (sum_at (fun=> 1) un (all (u w)))]. Qed.
