@@ -80,6 +80,9 @@ Local Notation law := (algorithm P t rec w : result C -> R).
 Lemma algorithm_supported o : law o != 0 -> size (chain o) = k w /\ (accepted o <= k w)%N.
 Proof. by case: o => -[y i] z /=; case: ifP => [/andP[/eqP-> ->]|]; rewrite ?eqxx. Qed.
 
+Lemma algorithm_few o : law o != 0 -> (accepted o <= size (chain o))%N /\ (accepted o <= k w)%N.
+Proof. by move/algorithm_supported => [-> ->]. Qed.
+
 (* Sums over the results that may happen *)
 Lemma sum_algorithm (g : result C -> R) : sum (results C) (fun o => law o * g o) =
   sum (chains (k w)) (fun y => sum (iota 0 (k w).+1) (fun i => sum voc (fun z => prob q w y * t y i * rec (take i y)
@@ -113,6 +116,7 @@ by rewrite sumM rec_sum mulr1.
 Qed.
 End Any.
 Arguments algorithm_supported {w t rec} [o] _.
+Arguments algorithm_few {w t rec} [o] _.
 
 (* An algorithm with masses s: it stops after the drafts x with probability s(x) - sum s(xz). *)
 Section Realised.
@@ -180,11 +184,11 @@ Qed.
 Lemma algorithm_survives x : (size x <= k w)%N -> survives law x = s x.
 Proof.
 have [n] := ubnP (k w - size x)%N; elim: n x => // n IH x; rewrite ltnS => xn xk.
-rewrite (survives_split algorithm_supported _ all_tokens).
+rewrite (survives_split algorithm_few _ all_tokens).
 under eq_sum do rewrite algorithm_stops //.
 rewrite sum_stop /Definitions.deeper; case: ltnP => deep; last first.
   rewrite subr0 -[RHS]addr0; congr (_ + _); rewrite -[RHS](sum0 R voc); apply: eq_sum => z.
-  by rewrite (survives_deep algorithm_supported) // size_rcons ltnS.
+  by rewrite (survives_deep algorithm_few) // size_rcons ltnS.
 rewrite -sumN -[LHS]addrA -sumD -[RHS]addr0; congr (_ + _); rewrite -[RHS](sum0 R voc); apply: eq_sum => z.
 by rewrite IH ?size_rcons ?addNr //; apply: leq_trans xn; rewrite ltn_sub2l.
 Qed.
@@ -196,13 +200,13 @@ split; [exact: algorithm_ge0 | exact: algorithm_supported | move=> y sy | ].
 elim/last_ind => [|x z IH].
   under eq_sum do rewrite mulr1.
   rewrite -[RHS]s1 -(algorithm_survives (x := [::])) //; apply: eq_sum => o; by rewrite prefix0s.
-rewrite (begins_step algorithm_supported) IH prob_rcons mulrC -[RHS]addr0; congr (_ + _).
+rewrite (begins_step algorithm_few) IH prob_rcons mulrC -[RHS]addr0; congr (_ + _).
 case: (leqP (size x) (k w)) => xk; last first.
-  by rewrite (stops_deep algorithm_supported) // [X in _ - _ * X](survives_deep algorithm_supported) //
-    (survives_deep algorithm_supported) ?size_rcons ?ltnS 1?ltnW // mulr0 addr0 subr0.
+  by rewrite (stops_deep algorithm_few) // [X in _ - _ * X](survives_deep algorithm_few) //
+    (survives_deep algorithm_few) ?size_rcons ?ltnS 1?ltnW // mulr0 addr0 subr0.
 rewrite algorithm_stops // [X in _ - _ * X]algorithm_survives // /stop; case: ltnP => deep.
   by rewrite algorithm_survives ?size_rcons //; by_ring R.
-by rewrite [X in _ + X - _](survives_deep algorithm_supported) ?size_rcons ?ltnS // subr0 addr0 subrr.
+by rewrite [X in _ + X - _](survives_deep algorithm_few) ?size_rcons ?ltnS // subr0 addr0 subrr.
 Qed.
 End Realised.
 

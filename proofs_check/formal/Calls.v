@@ -61,10 +61,10 @@ have -> : n = accepted o by apply/eqP; rewrite eqn_leq no.
 by rewrite subnn cats0 //= take0 cats0.
 Qed.
 
-(* The law of a call after w: its chain has k drafts, of which it accepts some. *)
+(* The law of a call after w, which accepts some of its drafts, at most k. *)
 Section Support.
 Variables (w : seq A) (law : result C -> R).
-Hypothesis supported : forall o, law o != 0 -> size (chain o) = k w /\ (accepted o <= k w)%N.
+Hypothesis supported : forall o, law o != 0 -> (accepted o <= size (chain o))%N /\ (accepted o <= k w)%N.
 Local Notation survives := (survives law).
 
 (* P(tau = |x|, the drafts begin with x, the token added is z) *)
@@ -94,8 +94,8 @@ Lemma begins_step x z :
   (stops x z + survives (rcons x z) - p (w ++ x) z * survives x).
 Proof.
 rewrite /stops /Definitions.survives -!sumM -sumD -sumB -sumD; apply: eq_sum => o; rewrite !prefixE size_rcons.
-have [->|/supported [size_k few]] := eqVneq (law o) 0; first by rewrite !if_same; by_ring R.
-rewrite -size_k in few; have := output_size few => so.
+have [->|/supported [few _]] := eqVneq (law o) 0; first by rewrite !if_same; by_ring R.
+have := output_size few => so.
 case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=.
 - by rewrite -cats1 begins_cat ?so //= mulr1; by_ring R.
 - have le := ltnW gt; rewrite !begins_short ?so ?size_rcons ?ltnS //; last by rewrite ltnW.
@@ -116,10 +116,10 @@ Proof.
 move=> [un all]; rewrite /stops /Definitions.survives.
 rewrite -[X in _ = X + _]exchange -[X in _ = _ + X]exchange -sumD; apply: eq_sum => o; rewrite prefixE.
 under [X in _ = _ + X]eq_sum do rewrite prefixE size_rcons.
-have [->|/supported [size_k few]] := eqVneq (law o) 0.
+have [->|/supported [few _]] := eqVneq (law o) 0.
   by rewrite if_same; under eq_sum do rewrite if_same; under [X in _ = _ + X]eq_sum do rewrite if_same; rewrite !sum0
     addr0.
-rewrite -size_k in few; case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=; rewrite ?sum0 ?addr0 ?add0r //.
+case: (ltngtP (accepted o) (size x)) => [lt|gt|eq] /=; rewrite ?sum0 ?addr0 ?add0r //.
   have long : (size x < size (chain o))%N by apply: leq_trans few.
   have z0 : A by move: long; case: (chain o) => [|z0 _] //.
   rewrite (take_nth z0 long); case: (take _ _ =P x) => [->|ne].
@@ -131,28 +131,34 @@ by rewrite -[LHS](sum_at (fun=> law o) un (all (added o))); apply: eq_sum => z; 
 Qed.
 End Support.
 
-Section Law.
+(* What is needed of a call beside the law of its drafts *)
+Record fresh_call (w : seq A) (law : result C -> R) : Prop := FreshCall {
+  call_ge0 : forall o, 0 <= law o;
+  call_few : forall o, law o != 0 -> (accepted o <= size (chain o))%N /\ (accepted o <= k w)%N;
+  call_fresh : forall v, sum (results C) (fun o => law o * begins w (output o) v) = prob p w v }.
+
+Section Fresh.
 Variables (w : seq A) (law : result C -> R).
-Hypothesis lossless_law : lossless P w law.
+Hypothesis fresh : fresh_call w law.
 Local Notation survives := (survives law).
 Local Notation stops := (stops law).
-Let supported := law_size lossless_law.
+Let supported := call_few fresh.
 
 Lemma stops_ge0 x z : 0 <= stops x z.
-Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
+Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (call_ge0 fresh). Qed.
 
 Lemma survives_ge0 x : 0 <= survives x.
-Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (law_ge0 lossless_law). Qed.
+Proof. by apply: sum_ge0 => o; case: ifP => // _; apply: (call_ge0 fresh). Qed.
 
 Lemma survives_start : survives [::] = 1.
 Proof.
-rewrite -[RHS](law_fresh lossless_law [::]); apply: eq_sum => o.
+rewrite -[RHS](call_fresh fresh [::]); apply: eq_sum => o.
 by rewrite prefix0s mulr1.
 Qed.
 
 Theorem stops_where x z : stops x z = p (w ++ x) z * survives x - survives (rcons x z).
 Proof.
-have := begins_step supported x z; rewrite !(law_fresh lossless_law) prob_rcons mulrC.
+have := begins_step supported x z; rewrite !(call_fresh fresh) prob_rcons mulrC.
 move/eqP; rewrite addrC -subr_eq subrr eq_sym => /eqP E.
 by rewrite -[LHS]subr0 -[X in _ - X]E; by_ring R.
 Qed.
@@ -162,6 +168,60 @@ Proof.
 rewrite stops_where /stop; case: ltnP => // deep.
 by rewrite [survives (rcons _ _)](survives_deep supported) // size_rcons ltnS.
 Qed.
+
+(* What comes after the call *)
+Theorem after_call (f : seq A -> R) :
+  cost P w + sum (results C) (fun o => law o * f (w ++ output o)) = one_call voc P survives f w.
+Proof.
+congr (_ + _); transitivity (sum (runs (k w)) (fun x => sum voc (fun z => stops x z * f (w ++ rcons x z)))); last first.
+  by apply: eq_sum => x; apply: eq_sum => z; rewrite stops_stop.
+rewrite (@eq_sum _ _ _ _ (fun x => sum (results C) (fun o => sum voc (fun z =>
+  if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o * f (w ++ rcons x z) else
+    0)))); last first.
+  move=> x; rewrite -exchange; apply: eq_sum => z; rewrite -sumMr; apply: eq_sum => o.
+  by case: ifP; rewrite ?mul0r.
+rewrite -exchange; apply: eq_sum => o.
+have [->|/supported [few few_k]] := eqVneq (law o) 0.
+  rewrite mul0r -[LHS](sum0 R (runs (k w))); apply: eq_sum => x; rewrite -[LHS](sum0 R voc).
+  by apply: eq_sum => z; rewrite mul0r if_same.
+case: (all_tokens) => un all.
+have short : (size (take (accepted o) (chain o)) <= k w)%N by rewrite size_takel.
+rewrite -[LHS](sum_runs_at all_tokens (fun x => law o * f (w ++ rcons x (added o))) short); apply: eq_sum => x.
+have -> : (x == take (accepted o) (chain o)) = (accepted o == size x) && (take (size x) (chain o) == x).
+  apply/eqP/andP => [->|[/eqP-> /eqP]] //; by rewrite size_takel.
+case: (_ == size x); rewrite /= ?sum0 //; case: (_ == x); rewrite /= ?sum0 //.
+rewrite -[LHS](sum_at (fun z => law o * f (w ++ rcons x z)) un (all (added o))); apply: eq_sum => z.
+by rewrite eq_sym.
+Qed.
+
+(* Path theorem: P(tau >= |x|, the text after w begins with xr). Given that it does, the chance is survives x / P(x),
+   whatever r. *)
+Theorem path_survival x r :
+  sum (results C) (fun o => if (size x <= accepted o)%N then law o * begins w (output o) (x ++ r) else 0) =
+  survives x * prob p (w ++ x) r.
+Proof.
+have E := call_fresh fresh (x ++ r); have F := call_fresh fresh x.
+rewrite prob_cat -{}F in E.
+have {}E : sum (results C) (fun o => law o * begins w (output o) (x ++ r) -
+   law o * begins w (output o) x * prob p (w ++ x) r) = 0 by rewrite sumB sumMr E subrr.
+rewrite -[LHS]subr0 -[X in _ - X]E -sumB -sumMr; apply: eq_sum => o; rewrite prefixE.
+have [->|/supported [few _]] := eqVneq (law o) 0.
+  by rewrite !mul0r subrr subr0 !if_same mul0r.
+case: leqP => lt /=; last by rewrite begins_cat ?output_size //; by_ring R.
+rewrite [begins _ _ x]begins_short ?output_size ?(leq_trans lt) // output_take //.
+by case: eqP => _ /=; by_ring R.
+Qed.
+End Fresh.
+
+Lemma lossless_fresh (w : seq A) (law : result C -> R) : lossless P w law -> fresh_call w law.
+Proof. by case=> ge0 few _ fresh; split=> // o /few [-> le]. Qed.
+
+Section Law.
+Variables (w : seq A) (law : result C -> R).
+Hypothesis lossless_law : lossless P w law.
+Local Notation survives := (survives law).
+Let fresh := lossless_fresh lossless_law.
+Let supported := call_few fresh.
 
 (* The drafts begin with x. *)
 Lemma drafts_begin x : (size x <= k w)%N ->
@@ -199,56 +259,13 @@ Qed.
 (* (i) No lossless fresh call has more mass than block verification. *)
 Theorem survives_block x : survives x <= block P w x.
 Proof.
-elim/last_ind: x => [|x z IH]; first by rewrite survives_start.
+elim/last_ind: x => [|x z IH]; first by rewrite (survives_start fresh).
 case: (ltnP (size x) (k w)) => lt; last first.
   by rewrite (survives_deep supported) ?size_rcons ?ltnS //; apply: (block_from_ge0 ok); rewrite ler01.
 rewrite block_rcons le_minr survives_drafted ?size_rcons // andbT.
 have p0 : 0 <= p (w ++ x) z by have [] := target_pmf ok (w ++ x).
 apply: (@le_trans _ _ (p (w ++ x) z * survives x)); last by rewrite ler_wpmul2l.
-by rewrite -subr_ge0 -stops_where stops_ge0.
-Qed.
-
-(* What comes after the call *)
-Theorem after_call (f : seq A -> R) :
-  cost P w + sum (results C) (fun o => law o * f (w ++ output o)) = one_call voc P survives f w.
-Proof.
-congr (_ + _); transitivity (sum (runs (k w)) (fun x => sum voc (fun z => stops x z * f (w ++ rcons x z)))); last first.
-  by apply: eq_sum => x; apply: eq_sum => z; rewrite stops_stop.
-rewrite (@eq_sum _ _ _ _ (fun x => sum (results C) (fun o => sum voc (fun z =>
-  if [&& accepted o == size x, take (size x) (chain o) == x & added o == z] then law o * f (w ++ rcons x z) else
-    0)))); last first.
-  move=> x; rewrite -exchange; apply: eq_sum => z; rewrite -sumMr; apply: eq_sum => o.
-  by case: ifP; rewrite ?mul0r.
-rewrite -exchange; apply: eq_sum => o.
-have [->|/(law_size lossless_law) [size_k few]] := eqVneq (law o) 0.
-  rewrite mul0r -[LHS](sum0 R (runs (k w))); apply: eq_sum => x; rewrite -[LHS](sum0 R voc).
-  by apply: eq_sum => z; rewrite mul0r if_same.
-case: (all_tokens) => un all; have size_few : (accepted o <= size (chain o))%N by rewrite size_k.
-have short : (size (take (accepted o) (chain o)) <= k w)%N by rewrite size_takel.
-rewrite -[LHS](sum_runs_at all_tokens (fun x => law o * f (w ++ rcons x (added o))) short); apply: eq_sum => x.
-have -> : (x == take (accepted o) (chain o)) = (accepted o == size x) && (take (size x) (chain o) == x).
-  apply/eqP/andP => [->|[/eqP-> /eqP]] //; by rewrite size_takel.
-case: (_ == size x); rewrite /= ?sum0 //; case: (_ == x); rewrite /= ?sum0 //.
-rewrite -[LHS](sum_at (fun z => law o * f (w ++ rcons x z)) un (all (added o))); apply: eq_sum => z.
-by rewrite eq_sym.
-Qed.
-
-(* Path theorem: P(tau >= |x|, the text after w begins with xr). Given that it does, the chance is survives x / P(x),
-   whatever r. *)
-Theorem path_survival x r :
-  sum (results C) (fun o => if (size x <= accepted o)%N then law o * begins w (output o) (x ++ r) else 0) =
-  survives x * prob p (w ++ x) r.
-Proof.
-have E := law_fresh lossless_law (x ++ r); have F := law_fresh lossless_law x.
-rewrite prob_cat -{}F in E.
-have {}E : sum (results C) (fun o => law o * begins w (output o) (x ++ r) -
-   law o * begins w (output o) x * prob p (w ++ x) r) = 0 by rewrite sumB sumMr E subrr.
-rewrite -[LHS]subr0 -[X in _ - X]E -sumB -sumMr; apply: eq_sum => o; rewrite prefixE.
-have [->|/(law_size lossless_law) [size_k few]] := eqVneq (law o) 0.
-  by rewrite !mul0r subrr subr0 !if_same mul0r.
-rewrite -size_k in few; case: leqP => lt /=; last by rewrite begins_cat ?output_size //; by_ring R.
-rewrite [begins _ _ x]begins_short ?output_size ?(leq_trans lt) // output_take //.
-by case: eqP => _ /=; by_ring R.
+by rewrite -subr_ge0 -(stops_where fresh) (stops_ge0 fresh).
 Qed.
 End Law.
 End Calls.

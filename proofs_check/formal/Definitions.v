@@ -219,7 +219,59 @@ Definition expected_cost (pi : policy) : R := expected pi (fun h => cost P (so_f
 (* What a call loses against block verification *)
 Definition loss (law : result C -> R) (w : text) : R :=
   sum (runs (k w)) (fun x => (block w x - survives law x) * saving block (w ++ x)).
+(* B10: a drafted token costs c, and drafting may end after any token. `u x` is the probability Q(x) R(x) that a call
+   drafts x and then another token. R falls along a run, from at most 1, and ends at k drafts: *)
+Record may_go (w : text) (u : text -> R) : Prop := MayGo {
+  go_ge0 : forall x, 0 <= u x;
+  go_start : u [::] <= 1;
+  go_falls : forall x z, u (rcons x z) <= q (w ++ x) z * u x;
+  go_last : forall x, (k w <= size x)%N -> u x = 0 }.
+
+(* mu(xz) = min(p(z|wx) mu(x), q(z|wx) u(x)): block verification's masses against the law of the stopped drafts *)
+Fixpoint stopped_from (m : R) (u : text -> R) (w x : text) : R :=
+  if x is z :: y then
+    stopped_from (Num.min (p w z * m) (q w z * u [::])) (fun v => u (z :: v)) (rcons w z) y
+  else m.
+Definition stopped (u : text -> R) (w x : text) : R := stopped_from 1 u w x.
+
+(* A call that may stop: after the drafts x it goes on or not, by coins or anything else, and what it drafts next is
+   drawn from q. `begun` and `goes_on` are the probabilities that it drafts x, and another token after x. *)
+Definition begun (law : result C -> R) (x : text) : R :=
+  sum (results C) (fun o => if prefix x (chain o) then law o else 0).
+Definition goes_on (law : result C -> R) (x : text) : R :=
+  sum (results C) (fun o => if prefix x (chain o) && (size x < size (chain o))%N then law o else 0).
+
+Record lossless_stopping (w : text) (law : result C -> R) : Prop := LosslessStopping {
+  stopping_ge0 : forall o, 0 <= law o;
+  stopping_size : forall o, law o != 0 -> (size (chain o) <= k w)%N /\ (accepted o <= size (chain o))%N;
+  stopping_draft : forall x z, begun law (rcons x z) = q (w ++ x) z * goes_on law x;
+  stopping_fresh : forall v, sum (results C) (fun o => law o * begins w (output o) v) = prob p w v }.
+
+Definition lossless_stopping_policy (pi : policy) :=
+  forall h, ~~ ended P (so_far h) -> lossless_stopping (so_far h) (pi h).
+Definition expected_price (c : R) (pi : policy) : R :=
+  expected pi (fun h => cost P (so_far h) + c * sum (results C) (fun o => pi h o * (size (chain o))%:R)).
 End Texts.
+
+(* V and D, if the call after each text w goes on with u w and accepts with the masses `stopped` *)
+Section Stopping.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (c : R) (u : seq A -> seq A -> R).
+
+Definition priced : problem R A := Problem (target P) (draft P) (drafts P)
+  (fun w => cost P w + c * sum (runs voc (drafts P w)) (u w)) (ended P) (longest P).
+Definition stopped_value (w : seq A) : R := value voc priced (fun v => stopped P (u v) v) w.
+Definition stopped_saving (w : seq A) : R := saving voc priced (fun v => stopped P (u v) v) w.
+
+(* What a call saves by going on with g: sum mu D - c sum g. Both sums begin with the empty run, the first with D(w). *)
+Definition gain (w : seq A) (g : seq A -> R) : R :=
+  sum (runs voc (drafts P w)) (fun x => stopped P g w x * stopped_saving (w ++ x)) -
+  c * sum (runs voc (drafts P w)) g.
+
+(* u w is a maximum at each text. *)
+Record best_stops : Prop := BestStops {
+  best_may_go : forall w, may_go P w (u w);
+  best_gain : forall w g, ~~ ended P w -> may_go P w g -> gain w g <= gain w (u w) }.
+End Stopping.
 
 (* C6: a text whose token at each position is accepted with a probability of its own. The expected calls of k drafts:
    a call ends at the first token refused, which it replaces, or after k + 1 tokens. *)

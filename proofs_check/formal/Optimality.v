@@ -45,8 +45,8 @@ pose rest o := over_calls P n pi (fun h => loss voc P (pi h) (so_far h)) (rcons 
 rewrite (@eq_sum _ _ _ _ (fun o => pi h o * V o + pi h o * rest o)); last first.
   move=> o; rewrite IH ?so_far_rcons ?mulrDr // size_cat size_rcons.
   by move: fuel; rewrite !leq_subLR => /leq_trans -> //; rewrite -addnA leq_add2l addSn ltnS leq_addl.
-rewrite sumD addrA (after_call all_tokens (lossless_pi go) (value voc P (block P))).
-by rewrite (call_loss ok (survives_start (lossless_pi go)) _ go) // addrA.
+rewrite sumD addrA (after_call all_tokens (lossless_fresh (lossless_pi go)) (value voc P (block P))).
+by rewrite (call_loss ok (survives_start (lossless_fresh (lossless_pi go))) _ go) // addrA.
 Qed.
 
 (* B7/regret *)

@@ -1,7 +1,8 @@
 (* What is proved, in one file: each statement in full, from Definitions.v alone; the proofs are in the other files.
    `Print Assumptions` after each shows that it rests on no axiom. *)
 From mathcomp Require Import all_ssreflect all_algebra.
-From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Ratios Along Optimality Algorithms.
+From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Ratios Along Optimality Algorithms
+  Stops.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -63,7 +64,8 @@ Theorem B7_cost : ~~ ended P w ->
   cost P w + sum (results C) (fun o => law o * value voc P (block P) (w ++ output o)) =
   value voc P (block P) w + loss voc P law w.
 Proof.
-by move=> go; rewrite (after_call all_tokens fresh (value voc P (block P))) (call_loss ok (survives_start fresh) _ go).
+move=> go; have fresh_w := lossless_fresh fresh.
+by rewrite (after_call all_tokens fresh_w (value voc P (block P))) (call_loss ok (survives_start fresh_w) _ go).
 Qed.
 
 (* The path theorem: given that the text after w begins with xr, the call accepts the drafts x with probability
@@ -71,7 +73,7 @@ Qed.
 Theorem path_theorem x r :
   sum (results C) (fun o => if (size x <= accepted o)%N then law o * begins P w (output o) (x ++ r) else 0) =
   survives law x * prob (target P) (w ++ x) r.
-Proof. exact: (path_survival fresh). Qed.
+Proof. exact: (path_survival (lossless_fresh fresh)). Qed.
 End OneCall.
 
 (* The renewal identity *)
@@ -190,6 +192,46 @@ Theorem B7_saving_token (R : realFieldType) (A : eqType) (voc : seq A) (P : prob
   proper voc P -> steady voc P -> 0 <= saving voc P (token P) w <= cost P w.
 Proof. by move=> ok even; apply: (saving_between ok even w (token_shifts ok even)). Qed.
 
+(* B10: a call costs cost P w, 1 in the theorem as stated, and each drafted token c. Drafting may end after any token,
+   by coins, memory or anything else. `u` is any choice with the maximum at each text; V and D are of that choice. *)
+Section B10.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (P : problem R A) (c : R) (u : seq A -> seq A -> R).
+Hypotheses (all_tokens : vocabulary voc) (ok : proper voc P) (even : steady voc P).
+Hypotheses (c0 : 0 <= c) (best : best_stops voc P c u).
+Local Notation V := (stopped_value voc P c u).
+Local Notation D := (stopped_saving voc P c u).
+
+(* A call goes on with probabilities that `may_go` allows, and has at most the masses of block verification against
+   the law of the stopped drafts. *)
+Theorem B10_masses (C : calls A) w (law : result C -> R) x : lossless_stopping P w law ->
+  may_go P w (goes_on law) /\ survives law x <= stopped P (goes_on law) w x.
+Proof. by move=> fresh; split; [exact: goes_on_may_go fresh | exact: (survives_stopped ok fresh)]. Qed.
+
+(* What a call drafts in the mean *)
+Theorem B10_drafted (C : calls A) w (law : result C -> R) : lossless_stopping P w law ->
+  sum (results C) (fun o => law o * (size (chain o))%:R) = sum (runs voc (drafts P w)) (goes_on law).
+Proof. by move=> fresh; apply: (drafted_tokens all_tokens fresh). Qed.
+
+(* V(w) = 1 + sum p V(wz) - max [sum mu D - c sum Q R], where the first sum has no empty run: V(w) is at most this for
+   any choice g, with equality if and only if g is a maximum. *)
+Theorem B10_recursion w g : ~~ ended P w -> may_go P w g ->
+  V w <= cost P w + sum voc (fun z => target P w z * V (rcons w z)) - (gain voc P c u w g - D w)
+    ?= iff (gain voc P c u w g == gain voc P c u w (u w)).
+Proof. exact: (value_of_stops ok c0 best). Qed.
+
+Theorem B10_shift w z x g : may_go P w g ->
+  stopped P g w (z :: x) <= draft P w z * g [::] * stopped P (rest_of_call P w z g) (rcons w z) x.
+Proof. by move=> fg; apply: (stopped_shift ok). Qed.
+
+Theorem B10_saving w : ~~ ended P w -> Num.min c (cost P w) <= D w <= cost P w.
+Proof. by move=> go; apply: (stopped_saving_between ok even c0 best go). Qed.
+
+(* No policy costs less than V. *)
+Theorem B10_optimal (C : calls A) (pi : policy R C) :
+  lossless_stopping_policy P pi -> V [::] <= expected_price P c pi.
+Proof. by move=> fresh; apply: (stopped_is_least ok even c0 best all_tokens fresh). Qed.
+End B10.
+
 Print Assumptions A1_lossless.
 Print Assumptions A1_acceptance.
 Print Assumptions A1_most.
@@ -218,3 +260,9 @@ Print Assumptions B7_longer.
 Print Assumptions B7_longer_block.
 Print Assumptions B7_longer_token.
 Print Assumptions B7_saving_token.
+Print Assumptions B10_masses.
+Print Assumptions B10_drafted.
+Print Assumptions B10_recursion.
+Print Assumptions B10_shift.
+Print Assumptions B10_saving.
+Print Assumptions B10_optimal.

@@ -1,7 +1,8 @@
 (* The definitions at small models, in fractions: the numbers of docs/block_optimality.md and docs/theory.md. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith QArith Qcanon.
-From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms.
+From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms
+  Stops.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -39,3 +40,37 @@ Lemma block_run : expected_cost short_toy (@block_policy _ _ bits short_toy 2) =
 Proof. by apply/eqP; vm_compute. Qed.
 
 Lemma short_calls : value bits short_toy (block short_toy) [::] = frac 4 3. Proof. by apply/eqP; vm_compute. Qed.
+
+(* B10 at p = (1/2, 1/2), q = (1, 0): texts of two tokens, one draft a call at a price of 1/10. Drafting half of the
+   time is best. *)
+Definition fair : bool -> Qc := fun=> frac 1 2.
+Definition drafts_0 (_ : seq bool) (z : bool) : Qc := if z then 0 else 1.
+Definition coin_toy := texts (fun=> fair) drafts_0 (fun=> 1%N) 2.
+Definition at_first (r : Qc) (w x : seq bool) : Qc := if (w, x) is ([::], [::]) then r else 0.
+Definition cost_at (r : Qc) : Qc := stopped_value bits coin_toy (frac 1 10) (at_first r) [::].
+
+Lemma costs_of_stops : map cost_at [:: 0; frac 1 2; 1] = [:: frac 2 1; frac 31 20; frac 8 5].
+Proof. by apply/eqP; vm_compute. Qed.
+
+Lemma half_is_best : best_stops bits coin_toy (frac 1 10) (at_first (frac 1 2)).
+Proof.
+split=> [w|w g].
+  by split=> [x||x z|x]; rewrite /at_first; case: w => [|a w] //; case: x => [|b x] //= *; rewrite ?mulr0 //;
+    case: z; vm_compute.
+move=> go [g0 _ gf gl]; have gz z : g [:: z] = 0 by apply: gl.
+pose D := stopped_saving bits coin_toy (frac 1 10) (at_first (frac 1 2)).
+have E h : gain bits coin_toy (frac 1 10) (at_first (frac 1 2)) w h = D w +
+    (Num.min (frac 1 2) (h [::]) * D (rcons w false) + Num.min (frac 1 2) 0 * D (rcons w true)) -
+    frac 1 10 * (h [::] + (h [:: false] + h [:: true])).
+  by rewrite /gain /= /stopped /= !mul1r !mul0r !mulr1 !addr0 cats0 !cats1.
+rewrite !E !gz -!addrA !ler_add2l {E}; case: w go g0 {gf gl gz} => [|a [|b w]] //= _ g0.
+  have -> : D [:: false] = 1 by apply/eqP; vm_compute.
+  have -> : Num.min (frac 1 2) 0 = 0 by apply/eqP; vm_compute.
+  rewrite !mul0r !mulr1 !add0r !addr0 minxx.
+  case: (leP (g [::]) (frac 1 2)) => [le|lt]; last by rewrite ler_add2l ler_opp2 ler_wpmul2l // ltW.
+  have F x : x - frac 1 10 * x = frac 9 10 * x.
+    by rewrite -[X in X - _]mul1r -mulrBl; congr (_ * _); apply/eqP; vm_compute.
+  by rewrite !F ler_wpmul2l.
+have F z : D [:: a; z] = 0 by case: a z => -[]; apply/eqP; vm_compute.
+by rewrite !F !mulr0 !addr0 !add0r oppr_le0 mulr_ge0.
+Qed.

@@ -2,7 +2,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith QArith Qcanon.
 From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms
-  Toys.
+  Stops Toys.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -18,7 +18,6 @@ Local Notation Q := frac_realFieldType.
 Lemma bits_vocabulary : vocabulary bits. Proof. by split=> // -[]. Qed.
 
 Definition sure (A : eqType) (u : seq A -> A) : model Q A := fun w z => if z == u w then 1 else 0.
-Definition fair : bool -> Qc := fun=> frac 1 2.
 
 Lemma sure_pmf (A : eqType) (voc : seq A) (u : seq A -> A) w : vocabulary voc -> pmf voc (sure u w).
 Proof. by case=> un all; split=> [z|]; [rewrite /sure; case: eqP | exact: (sum_at (fun=> 1) un (all (u w)))]. Qed.
@@ -172,5 +171,55 @@ Proof.
 have P0 w : pmf bits (third w) by split=> [[]|]; rewrite //; apply/eqP; vm_compute.
 have Q0 w : pmf bits (two_thirds w) by split=> [[]|]; rewrite //; apply/eqP; vm_compute.
 move/(_ _ _ toy [::] [:: false; true] bits_vocabulary (texts_proper _ _ P0 Q0) isT)/eqP.
+by vm_compute.
+Qed.
+
+(* B10 at a price below 0: one token, p = q, one draft a call, texts of three tokens, c = -2. Drafting pays, so a call
+   that accepts its draft costs a later one. *)
+Definition paid := texts one_token one_token (fun=> 1%N) 3.
+Definition drafting (w x : seq unit) : Q := if x is [::] then 1 else 0.
+Definition always_refuses : policy Q (plain_calls [:: tt] 1) := fun _ o => if o == ([:: tt], 0%N, tt) then 1 else 0.
+
+Lemma paid_proper : proper [:: tt] paid.
+Proof. by apply: texts_proper => w; apply: sure_pmf unit_vocabulary. Qed.
+
+Lemma one_token1 w z : one_token w z = 1. Proof. by case: z. Qed.
+
+Lemma one_text w v : prob one_token w v = 1.
+Proof. by elim: v w => //= z v IH w; rewrite IH one_token1 mulr1. Qed.
+
+Lemma drafting_best : best_stops [:: tt] paid (frac (-2) 1) drafting.
+Proof.
+split=> [w|w g]; first by split=> [[]|//|[|a x] z|[]] //=; rewrite ?mulr1 ?mulr0.
+move=> go [g0 g1 _ gl]; have gz z : g [:: z] = 0 by apply: gl.
+have E h : gain [:: tt] paid (frac (-2) 1) drafting w h = stopped_saving [:: tt] paid (frac (-2) 1) drafting w +
+    Num.min 1 (h [::]) * stopped_saving [:: tt] paid (frac (-2) 1) drafting (rcons w tt) +
+    frac 2 1 * (h [::] + h [:: tt]).
+  rewrite /gain /= /stopped /= !one_token1 !mul1r !addr0 cats0 cats1.
+  by have -> : frac (-2) 1 = - frac 2 1 by []; rewrite mulNr opprK.
+have D : 0 <= stopped_saving [:: tt] paid (frac (-2) 1) drafting (rcons w tt) + frac 2 1.
+  by case: w go {E gl gz g0 g1} => [|[] [|[] [|[] w]]] //= _; vm_compute.
+rewrite !E gz /= minxx (min_idPr g1) !addr0 mul1r mulr1; move: D.
+move: (stopped_saving _ _ _ _ w) (stopped_saving _ _ _ _ (rcons w tt)) => d e D.
+by rewrite -!addrA ler_add2l [frac 2 1 * _]mulrC -mulrDr; apply: ler_pimull.
+Qed.
+
+Lemma refuses_lossless : lossless_stopping_policy paid always_refuses.
+Proof.
+move=> h _; split=> [o|o|x z|v].
+- by rewrite /always_refuses; case: ifP.
+- by rewrite /always_refuses; case: (o =P _) => [->|].
+- by case: z; case: x => [|[] [|[] x]]; apply/eqP; vm_compute.
+- rewrite one_text; case: v => [|[] v]; first by apply/eqP; vm_compute.
+  by rewrite /always_refuses /= !mul0r !add0r mul1r !addr0 begins_nil one_text.
+Qed.
+
+Theorem not_at_a_price_below_0 : ~ (forall (A : eqType) (voc : seq A) (P : problem Q A) (c : Q)
+  (u : seq A -> seq A -> Q) (C : calls A) (pi : policy Q C), vocabulary voc -> proper voc P -> steady voc P ->
+  best_stops voc P c u -> lossless_stopping_policy P pi -> stopped_value voc P c u [::] <= expected_price P c pi).
+Proof.
+have even : steady [:: tt] paid.
+  split=> // w _; rewrite /= one_token1 mul1r addr0; by case: ifP.
+move/(_ _ _ _ _ _ _ always_refuses unit_vocabulary paid_proper even drafting_best refuses_lossless).
 by vm_compute.
 Qed.

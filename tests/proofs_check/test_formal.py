@@ -138,3 +138,11 @@ def test_every_statement_is_asked_for_its_axioms() -> None:
     assert re.findall(r"^Theorem (\w+)", text, re.MULTILINE) == re.findall(
         r"^Print Assumptions (\w+)", text, re.MULTILINE
     )
+
+
+def test_the_page_names_every_statement_and_every_wrong_variant() -> None:
+    page = (SOURCES.parents[1] / "docs" / "formal.md").read_text(encoding="utf-8")
+    for file in ("Statements", "WrongVariants"):
+        names = re.findall(r"^Theorem (\w+)", (SOURCES / f"{file}.v").read_text(encoding="utf-8"), re.MULTILINE)
+        assert names
+        assert [name for name in names if f"`{name}`" not in page] == []
