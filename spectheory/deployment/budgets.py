@@ -32,7 +32,7 @@ from spectheory.drafting.stopping import ConfidenceBelow, TopBelow
 from spectheory.drafting.tree import at_least_one
 from spectheory.errors import SettingError, argument
 from spectheory.intervals import Interval
-from spectheory.prediction.adaptive import least_seconds
+from spectheory.prediction.adaptive import clairvoyant_seconds
 from spectheory.prediction.law import moves_of
 from spectheory.prediction.ngrams import in_trace
 from spectheory.prediction.over_prompts import Prompts, interval
@@ -430,7 +430,7 @@ def _limit(texts: _Texts, steps: StepTimes, batch: int, near: float) -> float:
         first, last = edges[edge]
         slope = (times[last] - times[first]) / (last - first)
         call = (times[first] - slope * first) / batch + slope * np.arange(texts.depth + 1)
-        seconds = float(least_seconds(texts.survival, texts.trace.lengths, call, first=1).sum())
+        seconds = float(clairvoyant_seconds(texts.survival, texts.trace.lengths, call, first=1).sum())
         return float(texts.decoded.sum()) / seconds if seconds > 0 else math.inf  # a steep line may lie below 0
 
     return _least(bound, len(edges), int(np.searchsorted(corners[1:-1], near)))

@@ -84,12 +84,6 @@ def least_seconds(
     """
     k = survival.shape[1]
     least = np.minimum.accumulate(times[::-1])[::-1]
-    if carried is None and kernels.pays(len(survival)):
-        from spectheory.kernels.path_calls import least_times
-
-        seconds = np.zeros(len(lengths))
-        least_times(np.ascontiguousarray(survival), lengths, np.ascontiguousarray(least), first, seconds)
-        return seconds
     more = np.zeros((k + 1, 1)) if carried is None else carried[:, None]
     drafted = np.column_stack([np.ones(len(survival)), survival[:, :-1]]) if weights is None else weights
 
@@ -100,6 +94,32 @@ def least_seconds(
         return np.asarray(least[0] + then[0] + np.minimum(steps.cumsum(axis=0).min(axis=0, initial=0.0), 0.0))
 
     return _backwards(call, lengths, k, first)
+
+
+def clairvoyant_seconds(survival: Floats, lengths: Integers, times: Floats, *, first: int = 0) -> Floats:
+    """The least time of each text, ``[texts]``, if each call knew before it drafts what will be accepted (§11).
+
+    A lower bound on the time of every rule that decides what is verified, by whatever it knows, lossless or not; that
+    of :func:`least_seconds` is larger, and holds where nothing depends on what will be accepted.
+
+    Examples
+    --------
+    >>> clairvoyant_seconds(np.array([[0.5], [0.0]]), np.array([2]), np.array([1.0, 1.1])).round(12).tolist()
+    [1.55]
+    """
+    least = np.minimum.accumulate(times[::-1])[::-1]
+    if kernels.pays(len(survival)):
+        from spectheory.kernels.path_calls import least_times
+
+        seconds = np.zeros(len(lengths))
+        least_times(np.ascontiguousarray(survival), lengths, np.ascontiguousarray(least), first, seconds)
+        return seconds
+
+    def call(rows: Integers, ahead: Floats, after: Integers) -> Floats:
+        best = np.minimum.accumulate(least[:, None] + ahead, axis=0)
+        return np.asarray(best[0] + (survival[rows].T * np.diff(best, axis=0)).sum(axis=0))
+
+    return _backwards(call, lengths, survival.shape[1], first)
 
 
 def least_seconds_of_any_rule(ratios: Floats, lengths: Integers, times: Floats, *, first: int = 0) -> Floats:

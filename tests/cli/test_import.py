@@ -159,7 +159,9 @@ def test_a_shorter_k_is_compared_with_the_one_that_was_served(capsys: pytest.Cap
 
 def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureFixture[str]) -> None:
     beyond = "Beyond the engine's k nothing was counted"
-    assert not any(note.startswith(beyond) for note in answer(capsys, "predict", LOG, "--c", "0.1")["notes"])
+    assert not any(
+        note.startswith(beyond) for note in answer(capsys, "predict", LOG, "--c", "0.1", "--k-max", "7")["notes"]
+    )
     assert any(note.startswith(beyond) for note in answer(capsys, "predict", SCRAPE, "--c", "0.05")["notes"])
 
 

@@ -18,7 +18,7 @@ from spectheory.deployment.budgets import BudgetAnswer, BudgetPoint, plan_budget
 from spectheory.deployment.step_times import ServedSteps, StepTable, read_steps
 from spectheory.errors import SettingError
 from spectheory.kernels.path_calls import budget_calls
-from spectheory.prediction.adaptive import least_seconds
+from spectheory.prediction.adaptive import clairvoyant_seconds
 from spectheory.prediction.law import moves_of
 from spectheory.prediction.paths import by_text, calls_of_texts, tokens_left, visits_of
 from spectheory.prediction.stopped import Drafted, rooms
@@ -80,10 +80,12 @@ def test_the_compiled_sums_are_those_of_stopped_drafts(trace: Trace) -> None:
 def test_the_compiled_least_times_are_those_of_arrays(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     survival = TokenVerification().path_survival(trace.columns, K)
     for first, times in ((0, 1 + 0.1 * np.arange(K + 1)), (1, np.array([3.0, 2.0, 4.0, 4.0, 4.5, 6.0, 6.0, 9.0]))):
-        compiled = least_seconds(survival, trace.lengths, times, first=first)
+        compiled = clairvoyant_seconds(survival, trace.lengths, times, first=first)
         with monkeypatch.context() as patched:
             patched.setattr(kernels, "pays", lambda positions: False)
-            np.testing.assert_allclose(least_seconds(survival, trace.lengths, times, first=first), compiled, rtol=1e-12)
+            np.testing.assert_allclose(
+                clairvoyant_seconds(survival, trace.lengths, times, first=first), compiled, rtol=1e-12
+            )
 
 
 def test_fixed_lengths_are_those_of_the_calls_and_the_convolution(trace: Trace, plan: BudgetAnswer) -> None:
