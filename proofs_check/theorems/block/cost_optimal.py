@@ -200,8 +200,8 @@ B10 = Entry(
     ),
     evidence=(
         proved_in_coq(
-            "masses, drafted tokens, the recursion, the shift, min(c, 1) <= D <= 1, and every policy, for any stops with "
-            "the maximum at each text",
+            "masses, drafted tokens, the recursion, the shift, min(c, 1) <= D <= 1, and every policy, for any stops "
+            "with the maximum at each text",
             ("B10_masses", "B10_drafted", "B10_recursion", "B10_shift", "B10_saving", "B10_optimal"),
             wrong=("a price below 0", "not_at_a_price_below_0"),
         ),
