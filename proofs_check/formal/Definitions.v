@@ -273,6 +273,30 @@ Record best_stops : Prop := BestStops {
   best_gain : forall w g, ~~ ended P w -> may_go P w g -> gain w g <= gain w (u w) }.
 End Stopping.
 
+(* S2: draft trees. A node is the path of ranks to it from the root [::]; a tree is the list of its other nodes. After
+   the path v the target's token has rank r with probability m v r: for i.i.d. ranks m v r = pi r. A node weighs the
+   probability of its path. *)
+Section Trees.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (m : model R A).
+
+Definition parent (v : seq A) : seq A := take (size v).-1 v.
+Definition in_tree (T : seq (seq A)) (v : seq A) : bool := v \in [::] :: T.
+Definition tree (T : seq (seq A)) : bool := [&& uniq T, [::] \notin T & all (fun v => in_tree T (parent v)) T].
+Definition weight (v : seq A) : R := prob m [::] v.
+
+(* The expected tokens of a call from the node v on, of a tree no more than n deeper: the target adds one token, and the
+   call goes on if that is a child of v. *)
+Fixpoint tree_tokens_in (n : nat) (T : seq (seq A)) (v : seq A) : R :=
+  1 + (if n is d.+1 then
+         sum voc (fun r => if rcons v r \in T then m v r * tree_tokens_in d T (rcons v r) else 0)
+       else 0).
+Definition tree_tokens (T : seq (seq A)) : R := tree_tokens_in (foldr maxn 0%N (map size T)) T [::].
+
+(* Greedy: no child that could be added outweighs a node. *)
+Definition greedy (T : seq (seq A)) :=
+  forall v t, v != [::] -> v \notin T -> in_tree T (parent v) -> t \in T -> weight v <= weight t.
+End Trees.
+
 (* C6: a text whose token at each position is accepted with a probability of its own. The expected calls of k drafts:
    a call ends at the first token refused, which it replaces, or after k + 1 tokens. *)
 

@@ -2,7 +2,7 @@
    `Print Assumptions` after each shows that it rests on no axiom. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 From Spectheory Require Import Definitions Sums OneToken MeanAcceptance Values Calls Ratios Along Optimality Algorithms
-  Stops.
+  Stops Trees.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -232,6 +232,30 @@ Theorem B10_optimal (C : calls A) (pi : policy R C) :
 Proof. by move=> fresh; apply: (stopped_is_least ok even c0 best all_tokens fresh). Qed.
 End B10.
 
+(* S2: draft trees; the law m v of the next rank may depend on the ranks v so far *)
+Section S2.
+Variables (R : realFieldType) (A : eqType) (voc : seq A) (m : model R A) (T : seq (seq A)).
+Hypotheses (all_ranks : vocabulary voc) (laws : forall v, pmf voc (m v)).
+
+(* The expected tokens of a call: 1 and the weights of the tree's nodes *)
+Theorem S2_tokens : tree T -> tree_tokens voc m T = 1 + sum T (weight m).
+Proof. exact: tokens_of_tree. Qed.
+
+(* A greedy tree has the heaviest nodes: none outside it outweighs one of it. *)
+Theorem S2_frontier : greedy m T -> forall v t, v != [::] -> v \notin T -> t \in T -> weight m v <= weight m t.
+Proof. exact: (outside all_ranks laws). Qed.
+
+(* No set of as many nodes weighs more. *)
+Theorem S2_heaviest (T' : seq (seq A)) : greedy m T -> uniq T -> uniq T' -> [::] \notin T' ->
+  (size T' <= size T)%N -> sum T' (weight m) <= sum T (weight m).
+Proof. exact: (heaviest all_ranks laws). Qed.
+
+(* No tree of as many nodes gives more tokens. *)
+Theorem S2_optimal (T' : seq (seq A)) : tree T -> greedy m T -> tree T' -> (size T' <= size T)%N ->
+  tree_tokens voc m T' <= tree_tokens voc m T.
+Proof. exact: (greedy_is_best all_ranks laws). Qed.
+End S2.
+
 Print Assumptions A1_lossless.
 Print Assumptions A1_acceptance.
 Print Assumptions A1_most.
@@ -266,3 +290,7 @@ Print Assumptions B10_recursion.
 Print Assumptions B10_shift.
 Print Assumptions B10_saving.
 Print Assumptions B10_optimal.
+Print Assumptions S2_tokens.
+Print Assumptions S2_frontier.
+Print Assumptions S2_heaviest.
+Print Assumptions S2_optimal.

@@ -2,7 +2,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith QArith Qcanon.
 From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms
-  Stops.
+  Stops Trees.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -73,4 +73,19 @@ rewrite !E !gz -!addrA !ler_add2l {E}; case: w go g0 {gf gl gz} => [|a [|b w]] /
   by rewrite !F ler_wpmul2l.
 have F z : D [:: a; z] = 0 by case: a z => -[]; apply/eqP; vm_compute.
 by rewrite !F !mulr0 !addr0 !add0r oppr_le0 mulr_ge0.
+Qed.
+
+(* S2 at pi = (1/3, 2/3): the greedy tree of two nodes is a chain. *)
+Definition chain_of_two := [:: [:: true]; [:: true; true]].
+Lemma tree_of_two : tree chain_of_two && (tree_tokens bits third chain_of_two == frac 19 9). Proof. by vm_compute. Qed.
+Lemma tree_of_both : tree_tokens bits third [:: [:: true]; [:: false]] = frac 2 1. Proof. by apply/eqP; vm_compute. Qed.
+Lemma two_are_greedy : greedy third chain_of_two.
+Proof.
+move=> v t v0 out up tT; have least : all (fun u => frac 4 9 <= weight third u) chain_of_two by vm_compute.
+apply: le_trans (allP least _ tT); case/lastP: v v0 out up => // u r _ out.
+rewrite /in_tree parent_rcons => uT.
+have most : all (fun u => all (fun r => (rcons u r \in chain_of_two) || (weight third (rcons u r) <= frac 4 9)) bits)
+  ([::] :: chain_of_two) by vm_compute.
+have rb : r \in bits by case: (r).
+by have := allP (allP most u uT) r rb; rewrite (negbTE out).
 Qed.

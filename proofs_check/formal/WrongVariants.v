@@ -2,7 +2,7 @@
 From mathcomp Require Import all_ssreflect all_algebra.
 From Coq Require Import ZArith QArith Qcanon.
 From Spectheory Require Import Definitions Fractions Sums OneToken MeanAcceptance Values Calls Optimality Algorithms
-  Stops Toys.
+  Stops Trees Toys.
 Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
@@ -222,4 +222,41 @@ have even : steady [:: tt] paid.
   split=> // w _; rewrite /= one_token1 mul1r addr0; by case: ifP.
 move/(_ _ _ _ _ _ _ always_refuses unit_vocabulary paid_proper even drafting_best refuses_lossless).
 by vm_compute.
+Qed.
+
+(* S2 where siblings must have ranks 1..m: with pi = (2/5, 3/50, 27/50) the heaviest nodes that may come next are [1],
+   [1; 1], [1; 1; 1], and the tree of [1], [2], [3] gives more. The ranks are None, Some true and Some false. *)
+Definition three : seq (option bool) := [:: None; Some true; Some false].
+Definition unordered : model Q _ := fun _ (r : option bool) =>
+  if r is Some b then (if b then frac 3 50 else frac 27 50) else frac 2 5.
+Definition siblings_in_order (A : eqType) (voc : seq A) (T : seq (seq A)) : bool :=
+  all (fun v => if v is z :: u then
+    all (fun r => rcons (parent v) r \in T) (take (index (last z u) voc) voc) else true) T.
+
+Lemma three_vocabulary : vocabulary three. Proof. by split=> // -[[]|]. Qed.
+Lemma unordered_pmf v : pmf three (unordered v).
+Proof. by split=> [[[]|]|]; rewrite //; apply/eqP; vm_compute. Qed.
+
+Theorem not_with_siblings_in_order : ~ (forall (A : eqType) (voc : seq A) (m : model Q A) (T T' : seq (seq A)),
+  vocabulary voc -> (forall v, pmf voc (m v)) -> tree T -> siblings_in_order voc T ->
+  (forall v t, v \notin T -> tree (v :: T) -> siblings_in_order voc (v :: T) -> t \in T -> weight m v <= weight m t) ->
+  tree T' -> siblings_in_order voc T' -> (size T' <= size T)%N -> tree_tokens voc m T' <= tree_tokens voc m T).
+Proof.
+pose deep := [:: [:: None]; [:: None; None]; [:: None; None; None]] : seq (seq (option bool)).
+pose wide := [seq [:: r] | r <- three].
+move/(_ _ three unordered deep wide three_vocabulary unordered_pmf isT isT).
+have next v t : v \notin deep -> tree (v :: deep) -> siblings_in_order three (v :: deep) -> t \in deep ->
+    weight unordered v <= weight unordered t.
+  move=> out /and3P[_]; rewrite inE negb_or => /andP[v0 _] /andP[up _] order tT.
+  have least : all (fun u => frac 8 125 <= weight unordered u) deep by vm_compute.
+  apply: le_trans (allP least _ tT).
+  have most : all (fun u => all (fun r => siblings_in_order three (rcons u r :: deep) ==>
+      ((rcons u r \in deep) || (weight unordered (rcons u r) <= frac 8 125))) three) ([::] :: deep) by vm_compute.
+  case/lastP: v v0 out up order => // u r _ out up order.
+  have uT : u \in [::] :: deep.
+    move: up; rewrite /in_tree parent_rcons !in_cons; case/or3P=> [->|/eqP/(congr1 size)/eqP|->]; rewrite ?orbT //.
+    by rewrite size_rcons -[X in X == _]addn0 -addn1 eqn_add2l.
+  have := allP (allP most u uT) r (three_vocabulary.2 r).
+  by rewrite order (negbTE out).
+by move/(_ next isT isT isT); vm_compute.
 Qed.

@@ -160,6 +160,11 @@ S2 = Entry(
     ),
     calculators=("spectheory.drafting.optimal_tree",),
     evidence=(
+        proved_in_coq(
+            "the tokens of a tree, and no tree of as many nodes gives more than the greedy one, without limits",
+            ("S2_tokens", "S2_frontier", "S2_heaviest", "S2_optimal"),
+            wrong=("with siblings of ranks 1..m", "not_with_siblings_in_order"),
+        ),
         proof(
             "the first nodes in the order of weight are a tree, and no k nodes weigh more",
             (PARENTS_FIRST, *EXCHANGE, *LIMITED),
