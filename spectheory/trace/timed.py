@@ -125,7 +125,11 @@ class TimedRun:
         if entry.get("schema") != SCHEMA:
             raise _refused(f"schema is {entry.get('schema')!r}", f"needs {SCHEMA}")
         known = {field.name for field in fields(cls)}
-        return msgspec.convert({name: value for name, value in entry.items() if name in known}, cls)
+        try:
+            return msgspec.convert({name: value for name, value in entry.items() if name in known}, cls)
+        except msgspec.MsgspecError as error:  # no ValueError in older versions
+            cause = error.__cause__
+            raise (cause if isinstance(cause, SpectheoryError) else ValueError(str(error))) from error
 
 
 _REQUIRED: tuple[str, ...] = (
