@@ -235,7 +235,7 @@ class BudgetsJson(Part, kw_only=True):
         longest: Annotated[BudgetPointJson, says("k_max drafts of every call")]
         confident: Annotated[BudgetPointJson | None, says("null where the trace has no confidence")]
         informed: Annotated[BudgetPointJson, says("by the true probability of acceptance, which no engine knows")]
-        limit: Annotated[float, says("tokens per second, upper bound for every budget")]
+        limit: Annotated[float, says("tokens per second, upper bound for every lossless budget")]
 
     choices: Annotated[list[Choice], says("by concurrency")]
     goodput: Maybe[Annotated[BudgetPointJson, says("the most tokens per second within --tpot")]] = UNSET

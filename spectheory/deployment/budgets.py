@@ -91,8 +91,8 @@ class BudgetChoice:
     """The best setting of every policy at one concurrency, and the `limit` in tokens per second.
 
     `longest` verifies all `k_max` drafts of every call. `confident` is None where nothing says how sure the draft is.
-    No rule that decides what to verify, whatever it reads, gives more than the limit in the mean over the same texts,
-    with this draft, verification and step times (upper bound).
+    No lossless rule that decides what to verify, whatever it reads, gives more than the limit in the mean over the same
+    texts, with this draft, verification and step times (upper bound).
     """
 
     batch: int

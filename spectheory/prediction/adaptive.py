@@ -99,8 +99,9 @@ def least_seconds(
 def clairvoyant_seconds(survival: Floats, lengths: Integers, times: Floats, *, first: int = 0) -> Floats:
     """The least time of each text, ``[texts]``, if each call knew before it drafts what will be accepted (§11).
 
-    A lower bound on the time of every rule that decides what is verified, by whatever it knows, lossless or not; that
-    of :func:`least_seconds` is larger, and holds where nothing depends on what will be accepted.
+    A lower bound on the time of every rule that decides what is verified, whatever it reads, as long as drafts are
+    accepted with `survival` given the text: lossless rules. That of :func:`least_seconds` is larger, and holds where
+    nothing depends on what will be accepted.
 
     Examples
     --------

@@ -51,7 +51,7 @@ def _sentences(answer: BudgetAnswer) -> list[str]:
     choice = next(each for each in answer.choices if each.batch == most.batch)
     rest = "" if most.policy == PLAIN else f", {most.per_second.best / choice.plain.per_second.best:.2f}x plain"
     said = f"{_setting(most)} at concurrency {most.batch}{within}: {most.per_second.best:.0f} tokens/s{rest}."
-    return [said, f"No budget exceeds {choice.limit:.0f} there{_ahead(answer)}."]
+    return [said, f"No lossless budget exceeds {choice.limit:.0f} there{_ahead(answer)}."]
 
 
 def _setting(point: BudgetPoint) -> str:
@@ -103,7 +103,7 @@ def _rates(answer: BudgetAnswer) -> Table:
         _rate("confident"),
         Column("at", at=_threshold, meaning="the threshold, and the most drafts of a call"),
         _rate("informed"),
-        Column("limit", digits=0, meaning="upper bound for every budget"),
+        Column("limit", digits=0, meaning="upper bound for every lossless budget"),
     ]
     return Table.of("Tokens per second", columns, answer.choices)
 

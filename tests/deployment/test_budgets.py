@@ -365,7 +365,7 @@ def test_the_saved_figure_and_the_page_are_of_this_plan(plan: BudgetAnswer, gree
     row("best k of every call", "4,638 (k = 5, 6)", *fixed)
     row("budget by confidence", "8,855", *rates("confident"))
     row("by true acceptance", "", *rates("informed"))
-    row("limit of every budget", "", *(f"{choice.limit:,.0f}" for choice in both))
+    row("limit of every lossless budget", "", *(f"{choice.limit:,.0f}" for choice in both))
 
 
 def test_the_step_times_are_those_that_the_page_derives() -> None:

@@ -26,6 +26,8 @@ from tests.measure.native_made import CONFIGS, SIZES, named, save_native
 SaveModel = Callable[..., Path]
 TOKENS, CLOSE = 14, 2e-5
 """Of logits of order 1: some hundred products are summed in another order."""
+IN_DOUBLE = {"deepseek_v3": 2e-6, "glm4_moe": 2e-6}
+"""The same in double precision, where routers stay in single; 1e-12 without."""
 OF_QWEN = [family for family in CONFIGS if family.startswith("qwen3")]
 COUNTED = [family for family in CONFIGS if not family.startswith("qwen3")]
 """Families whose checkpoints may have several modules."""
@@ -110,21 +112,24 @@ def test_every_start_equals_the_definition(family: str, modules: int, saved: Cal
     """One module applied again to depth 8, and several."""
     if family in OF_QWEN and modules > 1:
         return
+    from transformers import PreTrainedConfig
+
     folder = saved(family, modules)
     pair = load_pair(folder, "mtp", device="cpu")
     judge, depth = judge_of(pair, folder, modules), 8 if modules == 1 else modules
-    if not any(
-        "expert" in name for name, _ in judge.named_modules()
-    ):  # experts are multiplied in single precision alone
-        for network in (pair.target.network, pair.draft.network, judge):
-            network.double()
+    for network in (pair.target.network, pair.draft.network, judge):  # the rounding of single grows over 8 drafts
+        network.double()
+        for part in network.modules():
+            if isinstance(getattr(part, "config", None), PreTrainedConfig):
+                part.config._experts_implementation = "eager"  # others multiply in single precision alone
+    close = IN_DOUBLE.get(family, 1e-12)
     reading, hidden, text = read_text(pair)
     starts = torch.arange(TOKENS - depth - 1)
     drafts = text[starts[:, None] + 2 + torch.arange(depth - 1)]
     ours = torch.stack(list(reading.depths(starts, drafts, depth)), dim=1)
     for start in starts.tolist():
         theirs = by_definition(judge, hidden, text, start, depth, family)
-        assert float((ours[start] - theirs).abs().max()) < CLOSE * max(1.0, float(theirs.std())), (family, start)
+        assert float((ours[start] - theirs).abs().max()) < close, (family, start)
     assert float((ours[1:] - ours[:-1]).abs().max()) > 0.1, "control: the next start differs"
 
 

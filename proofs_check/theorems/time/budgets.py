@@ -243,9 +243,15 @@ LIMIT_PROOF: tuple[Step, ...] = (
         lambda a, b, L, M, t: at_least(t, (a / 2 + b * L) + (a / 2 + b * M)),
         lambda a, b, L, M, t: [t >= a + b * (L + M)],
     ),
+    valid(
+        "a call that verifies L drafts accepts m = min(L, tau): verifying m alone costs no more and leads to the same "
+        "place; so a text's calls take at least T(0), in which each takes the least over all L <= tau",
+        lambda a, b, L, m, T, least: at_least(a + b * L + T, least),
+        lambda a, b, L, m, T, least: [b >= 0, m <= L, least <= a + b * m + T],
+    ),
     in_words(
-        "so the seconds of all steps are at least those of all calls, a/R + b L each, and a text's calls take at least "
-        "T(0) of §11/clairvoyant whatever decides L: N tokens take N/rate >= T, the mean over texts",
+        "the seconds of all steps are at least those of all calls, a/R + b L each: N tokens take N/rate >= T, the mean "
+        "over texts",
         lambda N, T: (N / T * T, N),
     ),
 )
@@ -416,10 +422,14 @@ P15_LIMIT = Entry(
     title="No rule that decides what to verify gives more",
     kind="upper bound",
     plain="with a + b j below the step's time for j drafts of R requests, tokens per second are at most N / E T, T the "
-    "least time of a text's calls of §11/clairvoyant at a/R + b L for L drafts",
+    "least time of a text's calls at a/R + b L for L drafts, if each call knew what will be accepted",
     latex=r"\text{tokens per second} \le \frac{N}{E\,T}, \qquad T(n) = "
     r"E_\tau\Big[\min_{L\le\tau} \tfrac aR + b L + T(n+L+1)\Big]",
-    assumptions=("one rule of verification, drafts from one draft", "R requests at a time, none fewer"),
+    assumptions=(
+        "one rule of verification, drafts from one draft; given the text, tau has its survival whatever is verified "
+        "(lossless)",
+        "R requests at a time, none fewer; b >= 0",
+    ),
     evidence=(
         proof("a line below the times shares a step out to its calls", LIMIT_PROOF),
         exact(
